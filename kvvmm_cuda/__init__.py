@@ -1,0 +1,9 @@
+"""A virtual-memory manager for KV caches, on CUDA or simulated.
+
+``VirtualMemory.open`` is the way in; ``kvvmm_cuda.errors`` has what it raises.
+"""
+
+from kvvmm_cuda.manager import VirtualMemory
+from kvvmm_cuda.reservation import Reservation
+
+__all__ = ["Reservation", "VirtualMemory"]

@@ -1,0 +1,1 @@
+"""The comparison: any manager and the model, side by side, over the same driver answers."""

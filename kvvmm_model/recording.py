@@ -1,7 +1,7 @@
 """A wrapper that writes down every driver call with its answer."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import gcd
 from time import perf_counter_ns
 from typing import Literal, NamedTuple
@@ -169,6 +169,17 @@ class CallNames:
         self._place_count = 0
         self._handles: dict[int, str] = {}
         self._handle_count = 0
+
+    def know(self, ranges: Mapping[int, tuple[int, int]], handles: Mapping[int, int]) -> None:
+        """What was there before the first call: start and end, or value, by serial.
+
+        Names are numbered by serial then, and go on from the highest.
+        """
+        for serial, (start, end) in ranges.items():
+            self._places.append(_Place(f"range{serial}", start, end))
+        self._handles.update({value: f"handle{serial}" for serial, value in handles.items()})
+        self._place_count = max((*ranges, self._place_count))
+        self._handle_count = max((*handles, self._handle_count))
 
     def describe(self, call: Call) -> str:
         """One line, as ``map(range1+2g, 1g, handle3) -> ok``."""

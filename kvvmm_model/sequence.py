@@ -8,6 +8,9 @@ from kvvmm_model.vocabulary import Settings
 
 NO_FAULTS = FaultPlan()
 
+NAN = float("nan")
+"""The one that sequences use: it equals nothing, so that only its identity can be compared."""
+
 
 @frozen
 class Step:

@@ -18,7 +18,7 @@ from kvvmm_model.driver_model import Memory
 from kvvmm_model.faulting import FaultingDriver, FaultSpec
 from kvvmm_model.invariants import broken
 from kvvmm_model.machine import Close, Operation, Reclaim, Trim, apply, name_of
-from kvvmm_model.recording import Call, RecordingDriver, describe_calls
+from kvvmm_model.recording import Call, CallNames, RecordingDriver
 from kvvmm_model.sequence import NO_FAULTS, Step, World
 from kvvmm_model.state import State, Transition, initial, observe
 from kvvmm_model.vocabulary import (
@@ -119,13 +119,7 @@ class Comparison:
             transition = apply(self.state, operation, replay)
             replay.finish()
         except CallsDiffer as differ:
-            lines = describe_calls(calls, unit)
-            theirs = lines[differ.number] if differ.number < len(lines) else "nothing"
-            wanted = "nothing"
-            if differ.wanted is not None:
-                call = Call(*differ.wanted, None)
-                wanted = describe_calls([*calls[: differ.number], call], unit)[-1]
-                wanted = wanted.split(" -> ")[0]
+            wanted, theirs = _two_calls(self.state, calls, differ)
             self._diverged(
                 "calls",
                 f"call {differ.number + 1} of {name_of(operation)}: the model makes {wanted},"
@@ -244,9 +238,32 @@ def _explained(reason: Refusal, failed: Failed, before: State) -> bool:
         case Refusal.QUARANTINED:
             return any(isinstance(fact, MappingView) and fact.quarantined for fact in residue.new)
         case Refusal.BUDGET:
-            return residue.ledger.charged > 0 or residue.ledger.quarantined > 0
+            # What was given up for a commit may have been replaced by what nobody can name.
+            kept = (residue.ledger.charged, residue.ledger.quarantined, residue.ledger.unattributed)
+            return any(amount > 0 for amount in kept)
         case Refusal.RANGE:
             return False
+
+
+def _two_calls(state: State, calls: Sequence[Call], differ: CallsDiffer) -> tuple[str, str]:
+    """The call that the model makes and the one that the manager made, with the same names."""
+
+    def text(call: Call | None) -> str:
+        names = CallNames(state.settings.granularity_bytes)
+        names.know(
+            {
+                r.serial: (r.address, r.address + state.bytes(r.size))
+                for r in state.reservations.values()
+            },
+            {h.serial: h.value for h in state.handles.values()},
+        )
+        for earlier in calls[: differ.number]:
+            _ = names.describe(earlier)
+        return "nothing" if call is None else names.describe(call)
+
+    wanted = Call(*differ.wanted, None) if differ.wanted is not None else None
+    theirs = calls[differ.number] if differ.number < len(calls) else None
+    return text(wanted).split(" -> ")[0], text(theirs)
 
 
 def _two(ours: Outcome, theirs: Outcome) -> str:

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from kvvmm_model.codes import Step as Kind
 from kvvmm_model.conformance.comparison import Comparison, Divergence
-from kvvmm_model.conformance.run import Note, OpenDriver, ignore
+from kvvmm_model.conformance.run import AFTER_LOSS, Note, OpenDriver, ignore
 from kvvmm_model.conformance.subject import MakeSubject
 from kvvmm_model.conformance.swarm import BAD, FAULT_POINTS, INJECTABLE, STICKY_PAIRS, forward
 from kvvmm_model.faulting import FaultPlan, FaultSpec, Manner
@@ -74,7 +74,7 @@ def amounts(unit: int, longest: int = LONGEST) -> st.SearchStrategy[object]:
     """Bytes: mostly whole granules, sometimes not, rarely what nobody takes."""
     whole = st.integers(0, longest).map(lambda granules: granules * unit)
     ragged = st.integers(-1, longest * unit)
-    return st.one_of(whole, whole, whole, ragged, st.sampled_from(BAD))
+    return st.one_of(*[whole] * 6, ragged, ragged, st.sampled_from(BAD))
 
 
 @st.composite
@@ -104,7 +104,7 @@ SERIALS: st.SearchStrategy[object] = st.one_of(
 @st.composite
 def worlds(draw: st.DrawFn, unit: int, most: int) -> World:
     """Settings, limit and capacity; at most ``most`` granules of memory."""
-    limit = draw(st.integers(1, min(12, most)))
+    limit = min(most, draw(st.sampled_from((12, 8, 6, 4, 2, 1))))
     drawn = Settings(
         unit,
         policy=draw(st.sampled_from(Policy)),
@@ -145,7 +145,8 @@ def machine(
     def plans(name: str) -> st.SearchStrategy[FaultPlan]:
         return faults(name) if with_faults else st.just(NO_FAULTS)
 
-    limits = amounts(unit, min(LONGEST, most))
+    plenty = st.just(most * unit)
+    limits = st.one_of(plenty, plenty, plenty, amounts(unit, min(LONGEST, most)))
 
     class Machine(RuleBasedStateMachine):
         """One subject and the model, over one driver."""
@@ -155,21 +156,27 @@ def machine(
             self.comparison: Comparison | None = None
             self.drawn: World | None = None
             self.steps: list[Step] = []
+            self.after_loss = 0
             self.issued = 0
             self.expected: list[object] = []
             self.failed = False
 
-        @initialize(world=worlds(unit, most), opened=st.integers(0, 3))
-        def begin(self, world: World, opened: int) -> None:
-            """Open the world, mostly with reservations: without one there is little to see."""
+        @initialize(world=worlds(unit, most), backed=st.lists(st.integers(0, LONGEST), max_size=3))
+        def begin(self, world: World, backed: list[int]) -> None:
+            """Open the world, mostly with memory in it: without any there is little to see."""
             self.drawn = world
             self.comparison = Comparison(make, open_driver(world), world, timed=timed)
-            for _ in range(opened):
-                self.do(Reserve(LONGEST * unit), NO_FAULTS)
+            for windows in backed:
+                self.reserve(LONGEST * unit, 0, NO_FAULTS)
+                if windows:
+                    self.do(Commit(self.issued, 0, windows * unit), NO_FAULTS)
 
         def do(self, operation: Operation, plan: FaultPlan) -> None:
             """One compared step."""
             assert self.comparison is not None
+            self.after_loss += bool(self.comparison.state.lost)
+            if self.after_loss > AFTER_LOSS:
+                return  # it was seen often enough that everything is refused
             self.steps.append(Step(operation, plan))
             try:
                 note(self.comparison.step(self.steps[-1]))
@@ -190,9 +197,16 @@ def machine(
             """The serial that is meant: a guess from what was drawn, never from an answer."""
             if not isinstance(serial, Recent):
                 return serial
-            return self.expected[-1 - serial.rank % len(self.expected)] if self.expected else 1
+            if not self.expected:
+                self.reserve(LONGEST * unit, 0, NO_FAULTS)
+                self.do(Commit(self.issued, 0, 2 * unit), NO_FAULTS)
+            return self.expected[-1 - serial.rank % len(self.expected)]
 
-        @rule(size=sizes, alignment=st.sampled_from((0, 0, 0, 4096, 3)), plan=plans("reserve"))
+        @rule(
+            size=st.one_of(st.just(LONGEST * unit), sizes),
+            alignment=st.sampled_from((0, 0, 0, 4096, 3)),
+            plan=plans("reserve"),
+        )
         def reserve(self, size: object, alignment: object, plan: FaultPlan) -> None:
             """Take an address range."""
             self.do(Reserve(size, alignment), plan)
@@ -216,6 +230,11 @@ def machine(
         ) -> None:
             """Take memory from windows."""
             self.do(Release(self.named(reservation), *span), plan)
+
+        @rule(reservation=SERIALS, windows=st.integers(1, LONGEST), plan=plans("release"))
+        def shrink(self, reservation: object, windows: int, plan: FaultPlan) -> None:
+            """Take memory from the windows at the beginning: mostly some that have any."""
+            self.do(Release(self.named(reservation), 0, windows * unit), plan)
 
         @rule(reservation=SERIALS, plan=plans("close"))
         def close(self, reservation: object, plan: FaultPlan) -> None:

@@ -5,12 +5,13 @@ and turning rates up or down, differently each time, reaches more of them.
 """
 
 from collections.abc import Sequence as Listed
-from random import Random
 
 from attrs import frozen
 
 from kvvmm_model.codes import STICKY
 from kvvmm_model.codes import Step as Kind
+from kvvmm_model.conformance.choices import Choices, FromSeed, Part
+from kvvmm_model.conformance.situations import Situations
 from kvvmm_model.faulting import FaultPlan, FaultSpec, Manner, all_specs
 from kvvmm_model.machine import (
     OPERATIONS,
@@ -23,7 +24,7 @@ from kvvmm_model.machine import (
     SetLimit,
     Trim,
 )
-from kvvmm_model.sequence import NO_FAULTS, Sequence, Step, World
+from kvvmm_model.sequence import NAN, NO_FAULTS, Sequence, Step, World
 from kvvmm_model.vocabulary import Policy, Settings
 
 FAULT_POINTS: dict[str, tuple[Kind, ...]] = {
@@ -63,7 +64,7 @@ INJECTABLE: dict[Kind, tuple[tuple[Manner, int], ...]] = {
 STICKY_PAIRS: dict[Kind, tuple[tuple[Manner, int], ...]] = {
     kind: tuple(pair for pair in all_specs(kind) if pair[1] in STICKY) for kind in Kind
 }
-BAD: tuple[object, ...] = (-1, 0, 1 << 70, True, None, 1.5, "4096", float("nan"))
+BAD: tuple[object, ...] = (-1, 0, 1 << 70, True, None, 1.5, "4096", NAN)
 """Arguments that no operation takes."""
 
 
@@ -94,33 +95,80 @@ class Swarm:
     def __init__(
         self, seed: int, *, granularity_bytes: int, faults: bool = True, length: int = 60
     ) -> None:
-        self._random = Random(seed)
-        self._unit = granularity_bytes
-        self._faults = faults
+        self._random = FromSeed(seed)
+        self._maker = Maker(self._random, granularity_bytes, faults=faults)
         self._length = length
-        self._issued = 0
-        self._backed: dict[int, list[tuple[object, object]]] = {}
 
     def sequence(self) -> Sequence:
         """World, habit and steps, in that order."""
-        random = self._random
-        world = self._world()
-        habit = self._habit()
+        random, maker = self._random, self._maker
+        world = maker.world()
+        habit = maker.habit()
         names = random.choices(NAMES, habit.weights, k=self._length)
         steps: list[Step] = []
         for drawn in ("reserve",) * habit.reservations + tuple(names):
             # Without a reservation there is little to see.
-            name = drawn if self._backed or random.random() < 0.2 else "reserve"
-            step = Step(self._operation(name, habit), self._plan(name, habit))
-            steps.append(step)
-            self._expect(step)
-            if step.faults.specs:
-                steps += self._aftermath(step, habit)
+            name = drawn if maker.any_open or random.random() < 0.2 else "reserve"
+            steps += maker.steps(name, habit)
+            if random.seldom(0.02):
+                steps += maker.passage(habit)
         return Sequence(world, tuple(steps))
+
+
+class Maker:
+    """Makes up worlds, habits and steps from choices, one after the other.
+
+    ``most``: no limit is higher than this, in granules.
+    """
+
+    def __init__(
+        self, choices: Choices, unit: int, *, faults: bool = True, most: int | None = None
+    ) -> None:
+        self._choices = choices
+        self.unit = unit
+        self._faults = faults
+        self._most = most
+        self._issued = 0
+        self._backed: dict[int, list[tuple[object, object]]] = {}
+
+    @property
+    def any_open(self) -> bool:
+        """Whether some reservation should be open."""
+        return bool(self._backed)
+
+    def steps(self, name: str, habit: Habit) -> list[Step]:
+        """An operation, and what may follow its failure."""
+        operation = self._operation(name, habit)
+        self._choices.turn(Part.FAULTS)
+        step = Step(operation, self._plan(name, habit))
+        self._expect(step)
+        if not step.faults.specs:
+            return [step]
+        self._choices.turn(Part.AFTERMATH)
+        return [step, *self._aftermath(step, habit)]
+
+    def passage(self, habit: Habit) -> list[Step]:
+        """Several steps that chance would hardly put together."""
+        situations = Situations(
+            self._choices,
+            self.unit,
+            lambda name: self._plan(name, habit),
+            faults=habit.fault_rate > 0,
+        )
+        steps = situations.draw(self._issued + 1)
+        for step in steps:
+            self._expect(step)
+        return steps
+
+    def plain(self, operation: Operation) -> Step:
+        """The operation without faults."""
+        step = Step(operation)
+        self._expect(step)
+        return step
 
     def _aftermath(self, step: Step, habit: Habit) -> list[Step]:
         """What people do after a failure: try again, or reclaim, which may fail as well."""
-        chance = self._random.random()
+        chance = self._choices.random()
         if chance < 0.2:
             return [Step(step.operation)]
         lasting = isinstance(step.operation, Close) or len(step.faults.specs) > 1
@@ -142,37 +190,47 @@ class Swarm:
             case _:
                 pass
 
-    def _world(self) -> World:
-        random = self._random
-        settings = Settings(
-            self._unit,
-            policy=random.choice((Policy.GRANULE, Policy.RUN)),
-            longest_run=random.choice((1, 2, 3, 4, 8)),
-            retention=random.choice((0, 1, 2, 4, 16)),
-            clear_pooled=random.random() < 0.9,
-        )
-        limit = random.choice((2, 4, 8, 16))
-        return World(settings, limit, capacity=max(1, limit + random.choice((-2, 0, 4))))
+    # --- worlds and habits ------------------------------------------------------------------
 
-    def _habit(self) -> Habit:
-        random = self._random
+    def world(self) -> World:
+        """The world that a sequence runs in."""
+        choices = self._choices
+        choices.turn(Part.WORLD)
+        settings = Settings(
+            self.unit,
+            policy=choices.choice((Policy.GRANULE, Policy.RUN)),
+            longest_run=choices.choice((1, 2, 2, 3, 4, 8)),
+            retention=choices.choice((0, 1, 2, 4, 16, 16)),
+            clear_pooled=choices.usually(0.9),
+        )
+        limit = self._at_most(choices.choice((2, 4, 8, 16, 16)))
+        return World(settings, limit, capacity=max(1, limit + choices.choice((-2, 0, 4, 16))))
+
+    def _at_most(self, granules: int) -> int:
+        return granules if self._most is None else min(granules, self._most)
+
+    def habit(self) -> Habit:
+        """How a sequence behaves; it is chosen just after the world."""
+        choices = self._choices
         likely = (4, 20, 14, 3, 3, 4, 1)
-        weights = tuple(weight * (random.random() < 0.85) for weight in likely)
+        weights = tuple(weight * choices.usually(0.85) for weight in likely)
         return Habit(
             weights=weights if any(weights) else likely,
-            fault_rate=random.choice((0.0, 0.2, 0.5, 0.8)) if self._faults else 0.0,
-            bad_rate=random.choice((0.0, 0.02, 0.1)),
-            sticky_rate=random.choice((0.0, 0.0, 0.02, 0.2)),
-            reservations=random.choice((1, 2, 4)),
-            longest=random.choice((1, 2, 4, 8)),
+            fault_rate=choices.choice((0.0, 0.2, 0.5, 0.8)) if self._faults else 0.0,
+            bad_rate=choices.choice((0.0, 0.02, 0.1)),
+            sticky_rate=choices.choice((0.0, 0.0, 0.02, 0.2)),
+            reservations=choices.choice((1, 2, 4)),
+            longest=choices.choice((1, 2, 4, 8)),
         )
 
     # --- operations -------------------------------------------------------------------------
 
     def _operation(self, name: str, habit: Habit) -> Operation:
-        random = self._random
+        choices = self._choices
+        choices.turn(Part.PLACE)
         match name:
             case "reserve":
+                choices.turn(Part.AMOUNT)
                 return Reserve(self._size(habit), self._some((0, 0, 0, 4096, 1 << 30), habit))
             case "commit":
                 return Commit(self._serial(habit), *self._range(habit))
@@ -181,78 +239,83 @@ class Swarm:
             case "close":
                 return Close(self._in_use(habit))
             case "trim":
-                return Trim(self._some((0, 1, self._unit, 4 * self._unit), habit))
+                choices.turn(Part.AMOUNT)
+                return Trim(self._some((0, 1, self.unit, 4 * self.unit), habit))
             case "reclaim":
-                return Reclaim(None if random.random() < 0.5 else self._serial(habit))
+                return Reclaim(None if choices.usually(0.5) else self._serial(habit))
             case _:
-                return SetLimit(self._some(tuple(self._unit * n for n in (0, 2, 8, 16, 32)), habit))
+                choices.turn(Part.AMOUNT)
+                limits = tuple(self.unit * self._at_most(n) for n in (0, 2, 8, 16, 32))
+                return SetLimit(self._some(limits, habit))
 
     def _some(self, good: Listed[object], habit: Habit) -> object:
-        random = self._random
-        return random.choice(BAD) if random.random() < habit.bad_rate else random.choice(good)
+        choices = self._choices
+        return choices.choice(BAD) if choices.seldom(habit.bad_rate) else choices.choice(good)
 
     def _serial(self, habit: Habit) -> object:
         """Mostly a reservation that should be open, now and then one that should not."""
-        random = self._random
-        if self._backed and random.random() < 0.9:
+        choices = self._choices
+        if self._backed and choices.usually(0.9):
             return self._some(tuple(self._backed), habit)
-        return self._some((random.randint(0, 2 + self._issued),), habit)
+        return self._some((choices.randint(0, 2 + self._issued),), habit)
 
     def _in_use(self, habit: Habit) -> object:
         """Mostly a reservation that something was committed in: its end has the most to do."""
         used = tuple(serial for serial, backed in self._backed.items() if backed)
-        if used and self._random.random() < 0.7:
-            return self._random.choice(used)
+        if used and self._choices.usually(0.7):
+            return self._choices.choice(used)
         return self._serial(habit)
 
     def _release(self, habit: Habit) -> Operation:
         """Mostly of what was committed before."""
         serial = self._in_use(habit)
         backed = self._backed.get(serial) if isinstance(serial, int) else None
-        if backed and self._random.random() < 0.6:
-            return Release(serial, *self._random.choice(backed))
+        self._choices.turn(Part.BEFORE)
+        if backed and self._choices.usually(0.6):
+            return Release(serial, *self._choices.choice(backed))
         return Release(serial, *self._range(habit))
 
     def _size(self, habit: Habit) -> object:
-        random = self._random
-        size = habit.longest if random.random() < 0.8 else random.randint(1, habit.longest)
-        exact = self._unit * size
-        return self._some((exact, exact, exact - random.randrange(self._unit)), habit)
+        choices = self._choices
+        size = habit.longest if choices.usually(0.8) else choices.randint(1, habit.longest)
+        exact = self.unit * size
+        return self._some((exact, exact, exact - choices.randrange(self.unit)), habit)
 
     def _range(self, habit: Habit) -> tuple[object, object]:
         """Mostly whole windows inside the reservation, sometimes not."""
-        random = self._random
-        first = random.randrange(habit.longest)
-        length = random.randint(1, habit.longest - first)
-        offset, size = first * self._unit, length * self._unit
-        if random.random() < 0.15:
-            offset += random.randint(0, self._unit)
-            size -= random.randrange(self._unit)
+        choices = self._choices
+        choices.turn(Part.AMOUNT)
+        first = choices.randrange(habit.longest)
+        length = choices.randint(1, habit.longest - first)
+        offset, size = first * self.unit, length * self.unit
+        if choices.seldom(0.15):
+            offset += choices.randint(0, self.unit)
+            size -= choices.randrange(self.unit)
         return self._some((offset,), habit), self._some((size,), habit)
 
     # --- faults -----------------------------------------------------------------------------
 
     def _plan(self, name: str, habit: Habit) -> FaultPlan:
-        random = self._random
+        choices = self._choices
         kinds = FAULT_POINTS[name]
-        if not kinds or random.random() >= habit.fault_rate:
+        if not kinds or not choices.seldom(habit.fault_rate):
             return NO_FAULTS
-        count = random.choice((1, 1, 1, 2, 2, 3))
-        first = random.choice(kinds if random.random() < 0.1 else forward(name))
-        others = [random.choice(kinds) for _ in range(count - 1)]
+        count = choices.choice((1, 1, 1, 2, 2, 3))
+        first = choices.choice(kinds if choices.seldom(0.1) else forward(name))
+        others = [choices.choice(kinds) for _ in range(count - 1)]
         if Kind.QUERY in others and name != "reclaim":  # nobody asks unless one of these failed
-            first = random.choice([kind for kind in (Kind.MAP, Kind.UNMAP) if kind in kinds])
+            first = choices.choice([kind for kind in (Kind.MAP, Kind.UNMAP) if kind in kinds])
         return FaultPlan(tuple(self._fault(kind, habit) for kind in (first, *others)))
 
     def _fault(self, kind: Kind, habit: Habit) -> FaultSpec:
-        random = self._random
-        sticky = random.random() < habit.sticky_rate
-        manner, code = random.choice((STICKY_PAIRS if sticky else INJECTABLE)[kind])
+        choices = self._choices
+        sticky = choices.seldom(habit.sticky_rate)
+        manner, code = choices.choice((STICKY_PAIRS if sticky else INJECTABLE)[kind])
         return FaultSpec(
             step=kind,
             manner=manner,
             code=code,
-            nth=1 if kind is Kind.ADDRESS_RESERVE else random.choice((1, 1, 1, 1, 2, 2, 3, 4)),
-            part=random.randint(0, 3) if manner is Manner.IN_PART else 0,
-            lasting=random.random() < 0.2,
+            nth=1 if kind is Kind.ADDRESS_RESERVE else choices.choice((1, 1, 1, 1, 2, 2, 3, 4)),
+            part=choices.randint(0, 3) if manner is Manner.IN_PART else 0,
+            lasting=choices.seldom(0.2),
         )

@@ -1,6 +1,6 @@
 """Runs in a process of its own, on a copy of both packages: ``drive.py COPY swarm|examples ...``.
 
-Prints what the swarm found, as JSON, or ends with pytest's exit status.
+Prints what the swarm found, as JSON, or ends with ``PYTEST_ENDED`` and pytest's exit status.
 """
 
 import json
@@ -17,6 +17,8 @@ from kvvmm_model.conformance.swarm import Swarm
 
 TESTS = Path(__file__).parents[1]
 UNIT = 2 << 20
+PYTEST_ENDED = 64
+"""Added to pytest's exit status: Python itself ends with 1 where a copy cannot be imported."""
 
 
 def insist_on(root: Path) -> None:
@@ -50,9 +52,8 @@ def swarm(sequences: int, seconds: float) -> None:
 def examples() -> int:
     """Every example test, up to the first that fails."""
     arguments = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--color=no")
-    return pytest.main(
-        [*arguments, "-c", str(TESTS.parent / "pyproject.toml"), f"{TESTS}/examples"]
-    )
+    settings = str(TESTS.parent / "pyproject.toml")
+    return PYTEST_ENDED + pytest.main([*arguments, "-c", settings, f"{TESTS}/examples"])
 
 
 def main() -> int:

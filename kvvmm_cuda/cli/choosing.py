@@ -5,6 +5,7 @@ import re
 import click
 from attrs import frozen
 
+from kvvmm_cuda.cli.naming import named
 from kvvmm_cuda.drivers import DriverUnavailable
 from kvvmm_cuda.drivers.cuda import CudaDriver
 from kvvmm_cuda.drivers.selection import open_driver
@@ -62,9 +63,14 @@ class Chosen:
 def choose(name: str, number: int) -> Chosen:
     """A driver by its name; ``auto`` is the device where there is one.
 
+    ``module:attribute`` names a function that opens one for a world.
+
     Raises:
         DriverUnavailable: ``cuda`` was asked for and cannot be had.
+        NotFound: there is no such module or attribute.
     """
+    if ":" in name:
+        return Chosen(name, "as given", open_driver("sim").granularity_bytes, named(name))
     if name == "sim":
         return _simulated("simulated, as asked")
     try:

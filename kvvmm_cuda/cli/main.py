@@ -1,11 +1,14 @@
 """Where the ``kvvmm`` command begins; it needs nothing that may be missing.
 
-Exit codes: 0 all well, 1 a divergence, 2 nothing was proved or asked for properly, 130 Ctrl-C.
+Exit codes: 0 all well, 1 a divergence, 2 nothing was proved or asked for properly, 3 the driver or
+the manager died or hung, 130 Ctrl-C.
 """
 
 import sys
 import traceback
 from collections.abc import Sequence
+
+from kvvmm_cuda.cli.doctor import doctor
 
 __all__ = ["main"]
 
@@ -23,6 +26,9 @@ def _code(arguments: Sequence[str] | None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in _NEEDED:
             raise
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        if given[:1] == ["doctor"]:
+            return doctor(as_data="--json" in given)
         print(
             f"kvvmm: {error.name} is not installed; the command needs:"
             " python -m pip install 'kvvmm[fuzz]'",

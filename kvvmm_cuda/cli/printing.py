@@ -10,13 +10,23 @@ from textwrap import fill
 from rich.console import Console
 from rich.table import Table
 
-from kvvmm_model.conformance.campaign import Finding, Progress, Result
 from kvvmm_model.conformance.reached import OUTCOMES, Reached, states
+from kvvmm_model.conformance.report import Around, Machine
+from kvvmm_model.conformance.results import Finding, Progress, Result
+from kvvmm_model.conformance.worker_campaign import Casualties, Casualty
 from kvvmm_model.faulting import Manner
 from kvvmm_model.machine import OPERATIONS
 from kvvmm_model.trace import in_words
 
-__all__ = ["finding_text", "progress", "result_text", "say"]
+__all__ = [
+    "around_text",
+    "casualty_text",
+    "finding_text",
+    "memory_text",
+    "progress",
+    "result_text",
+    "say",
+]
 
 _WIDTH = 100
 
@@ -154,4 +164,63 @@ def finding_text(finding: Finding, trace: str) -> str:
             *(f"  {line}" for line in in_words(finding.sequence)),
             f"trace: {trace}  (again: kvvmm replay {trace})",
         ]
+    )
+
+
+# --- around the result --------------------------------------------------------------------------
+
+
+def around_text(result: Result, around: Around) -> str:
+    """What was found, here and by workers that did not survive it."""
+    parts: list[str] = []
+    if result.finding is not None:
+        parts.append(finding_text(result.finding, str(around.trace)))
+    if around.casualties is not None:
+        parts += [
+            casualty_text(casualty, trace)
+            for casualty, trace in zip(around.casualties.ended, around.traces, strict=True)
+        ]
+        parts.append(_workers(around.casualties))
+    return "\n".join(part for part in parts if part)
+
+
+def casualty_text(casualty: Casualty, trace: str | None) -> str:
+    """How a worker ended, and in what."""
+    lines = ["", f"THE PROCESS {casualty.words}"]
+    found, sequence, short = casualty.found, casualty.sequence, casualty.short
+    if found is None or sequence is None:
+        return "\n".join([*lines, "  before it had begun a sequence"])
+    if found.planted:
+        lines.append(f"  while a bug was planted in it: {found.planted}")
+    if short is not None:
+        lines.append(
+            f"  again in a process of its own: cut down from {len(found.sequence.steps)} steps"
+            if short.again
+            else "  not again in a process of its own: it depends on more than the sequence"
+        )
+    lines += [f"  {line}" for line in in_words(sequence)]
+    return "\n".join([*lines, f"trace: {trace}"])
+
+
+def _workers(casualties: Casualties) -> str:
+    lines: list[str] = []
+    if casualties.contexts_lost:
+        lines.append(
+            f"\ncontexts lost, which no injected fault did: {casualties.contexts_lost};"
+            " a new worker went on each time"
+        )
+    if casualties.gave_up:
+        lines.append(f"\nENDED EARLY: no more than {casualties.restarts} workers may be replaced")
+    return "\n".join(lines)
+
+
+def memory_text(machine: Machine) -> str:
+    """Free memory that came or went; other users of the device do that too."""
+    change = machine.free_bytes_change
+    if not change:
+        return ""
+    more = "more" if change > 0 else "less"
+    return (
+        f"\nfree on the device: {abs(change)} bytes {more} than before the run"
+        " (other users of the device count)"
     )

@@ -1,86 +1,119 @@
-"""A trace, run once and told step by step."""
+"""``kvvmm replay``: a trace again, step by step, or as a test that shows the same."""
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from textwrap import wrap
 
 import click
 
 from kvvmm_cuda.cli.choosing import Chosen
+from kvvmm_cuda.cli.lab import Told
 from kvvmm_cuda.cli.printing import say
-from kvvmm_model.conformance.comparison import Comparison, Divergence, Seen
-from kvvmm_model.conformance.run import run
+from kvvmm_cuda.cli.telling import drawn, tell
+from kvvmm_cuda.cli.trying import BACKEND, chosen_driver, chosen_subject, fits, opened
+from kvvmm_cuda.cli.walking import Walk, walk
+from kvvmm_cuda.drivers.selection import NAMES
 from kvvmm_model.conformance.subject import MakeSubject
-from kvvmm_model.recording import CallNames
-from kvvmm_model.sequence import Sequence, Step
-from kvvmm_model.trace import in_words
-from kvvmm_model.vocabulary import Done, Failed, Outcome, Refused, ordered
+from kvvmm_model.language import Script, show
+from kvvmm_model.sequence import Sequence
+from kvvmm_model.trace import BadTrace, Trace, read
 
-__all__ = ["replayed"]
+__all__ = ["as_test", "replay", "replayed"]
 
 
 def replayed(sequence: Sequence, chosen: Chosen, make: MakeSubject) -> bool:
     """Whether manager and model agree to the end; tells every step."""
-    unit = sequence.world.settings.granularity_bytes
-    if chosen.device is not None and unit != chosen.granularity_bytes:
-        raise click.UsageError(
-            f"the trace has granules of {unit} bytes, the device of {chosen.granularity_bytes};"
-            " use --driver sim"
-        )
-    comparison = Comparison(make, chosen.open_driver(sequence.world), sequence.world)
-    teller = _Teller(sequence, comparison)
+    last: Told | None = None
+    with opened(Script(sequence), make, chosen) as lab:
+        for last in lab.steps():
+            say(drawn(tell(last), coloured=sys.stdout.isatty()))
+    divergence = None if last is None else last.divergence
+    if divergence is None:
+        say("no divergence")
+        return True
+    say(f"DIVERGED at step {divergence.number}: {divergence.kind}: {divergence.detail}")
+    return False
+
+
+# --- as a test ----------------------------------------------------------------------------------
+
+_TEST = '''\
+"""Manager and model over the steps of a trace; written by ``kvvmm replay --as-test``."""
+
+from {module} import {top}
+from kvvmm_model.conformance.comparison import Comparison
+from kvvmm_model.conformance.run import run, simulated
+from kvvmm_model.language import parse
+from kvvmm_model.trace import with_retries
+
+{comment}SCRIPT = {script}
+
+
+def test_manager_and_model_agree() -> None:
+    sequence = with_retries(parse(SCRIPT).sequence)
+    run(Comparison({subject}, simulated(sequence.world), sequence.world), sequence)
+'''
+
+
+def as_test(trace: Trace, subject: str = BACKEND) -> str:
+    """A test file that fails as long as the trace shows its finding."""
+    module, _, attribute = subject.partition(":")
+    lines = [line for part in trace.finding.splitlines() for line in wrap(part, 96)]
+    return _TEST.format(
+        module=module,
+        top=attribute.partition(".")[0],
+        subject=attribute,
+        comment="".join(f"# {line}\n" for line in lines),
+        script=_literal("\n" + show(trace.sequence)),
+    )
+
+
+def _literal(text: str) -> str:
+    """Python source for a text, in lines where they can stand as they are."""
+    return repr(text) if "\\" in text or '"""' in text else f'"""{text}"""'
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> Trace:
     try:
-        run(comparison, sequence, teller.tell)
-    except Divergence as divergence:
-        teller.tell_divergence(divergence)
-        return False
-    say("no divergence")
-    return True
+        return read(path.read_text(encoding="utf-8"))
+    except (BadTrace, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{path}: {error}") from error
 
 
-class _Teller:
-    """Prints steps; addresses and handles keep their names throughout."""
-
-    def __init__(self, sequence: Sequence, comparison: Comparison) -> None:
-        self._sequence = sequence
-        self._comparison = comparison
-        self._names = CallNames(sequence.world.settings.granularity_bytes)
-        self._number = 0
-
-    def tell(self, seen: Seen) -> None:
-        """A step on which both sides agree."""
-        say(self._words(seen.step))
-        self._tell_calls()
-        say(f"     = {_in_words(seen.transition.outcome)}")
-        self._number += 1
-
-    def tell_divergence(self, divergence: Divergence) -> None:
-        """The step on which they do not."""
-        if divergence.operation is not None:
-            steps = self._sequence.steps
-            planned = steps[self._number] if self._number < len(steps) else None
-            same = planned is not None and planned.operation is divergence.operation
-            say(self._words(planned if planned and same else Step(divergence.operation)))
-            self._tell_calls()
-        say(f"DIVERGED at step {divergence.number}: {divergence.kind}: {divergence.detail}")
-
-    def _words(self, step: Step) -> str:
-        (line,) = in_words(Sequence(self._sequence.world, (step,)))
-        steps = self._sequence.steps
-        ours = self._number < len(steps) and steps[self._number] is step
-        return f"{self._number}. {line.removeprefix('0. ')}" + " (to end)" * (not ours)
-
-    def _tell_calls(self) -> None:
-        for call in self._comparison.calls:
-            say(f"     {self._names.describe(call)}")
+def _interactive(asked: bool | None) -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty() if asked is None else asked
 
 
-def _in_words(outcome: Outcome) -> str:
-    match outcome:
-        case Done(value):
-            return "done" if value is None else f"done: {value}"
-        case Refused():
-            return f"refused: {outcome}"
-        case Failed(fault, residue, cleanup_faults):
-            faults = ", then ".join(str(each) for each in (fault, *cleanup_faults))
-            if not residue:
-                return f"failed: {faults}; nothing changed"
-            facts = [f"+{fact}" for fact in ordered(residue.new)]
-            facts += [f"-{fact}" for fact in ordered(residue.gone)]
-            return f"failed: {faults}; changed: {'; '.join(facts) or residue.ledger}"
+@click.command()
+@click.argument("trace", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--driver", default="auto", show_default=True, help=f"One of {', '.join(NAMES)}.")
+@click.option("--device", type=click.IntRange(0), default=0, help="Number of the CUDA device.")
+@click.option("--subject", default=BACKEND, show_default=True, help="The manager to compare.")
+@click.option(
+    "--interactive/--plain",
+    "asked",
+    default=None,
+    help="Step by step, or all at once.  [default: step by step on a terminal]",
+)
+@click.option("--as-test", "test", is_flag=True, help="Run nothing; print a test that shows it.")
+def replay(
+    trace: Path, driver: str, device: int, subject: str, asked: bool | None, test: bool
+) -> None:
+    """Run a trace again, and say at each step what was called, answered and changed."""
+    given = _read(trace)
+    if test:
+        say(as_test(given, subject).rstrip("\n"))
+        return
+    make = chosen_subject(subject)
+    with closing(chosen_driver(driver, device)) as chosen:
+        fits(given.sequence.world, chosen)
+        say(f"driver: {chosen.name}: {chosen.why}")
+        if _interactive(asked):
+            same = walk(Walk(lambda: opened(Script(given.sequence), make, chosen)), given.finding)
+        else:
+            same = replayed(given.sequence, chosen, make)
+    click.get_current_context().exit(0 if same else 1)

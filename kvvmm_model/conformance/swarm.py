@@ -6,7 +6,7 @@ and turning rates up or down, differently each time, reaches more of them.
 
 from collections.abc import Sequence as Listed
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from kvvmm_model.codes import STICKY
 from kvvmm_model.codes import Step as Kind
@@ -25,7 +25,7 @@ from kvvmm_model.machine import (
     Trim,
 )
 from kvvmm_model.sequence import NAN, NO_FAULTS, Sequence, Step, World
-from kvvmm_model.vocabulary import Policy, Settings
+from kvvmm_model.vocabulary import MAX_BYTES, Policy, Settings
 
 FAULT_POINTS: dict[str, tuple[Kind, ...]] = {
     "reserve": (Kind.ADDRESS_RESERVE,),
@@ -116,18 +116,12 @@ class Swarm:
 
 
 class Maker:
-    """Makes up worlds, habits and steps from choices, one after the other.
+    """Makes up worlds, habits and steps from choices, one after the other."""
 
-    ``most``: no limit is higher than this, in granules.
-    """
-
-    def __init__(
-        self, choices: Choices, unit: int, *, faults: bool = True, most: int | None = None
-    ) -> None:
+    def __init__(self, choices: Choices, unit: int, *, faults: bool = True) -> None:
         self._choices = choices
         self.unit = unit
         self._faults = faults
-        self._most = most
         self._issued = 0
         self._backed: dict[int, list[tuple[object, object]]] = {}
 
@@ -203,11 +197,8 @@ class Maker:
             retention=choices.choice((0, 1, 2, 4, 16, 16)),
             clear_pooled=choices.usually(0.9),
         )
-        limit = self._at_most(choices.choice((2, 4, 8, 16, 16)))
+        limit = choices.choice((2, 4, 8, 16, 16))
         return World(settings, limit, capacity=max(1, limit + choices.choice((-2, 0, 4, 16))))
-
-    def _at_most(self, granules: int) -> int:
-        return granules if self._most is None else min(granules, self._most)
 
     def habit(self) -> Habit:
         """How a sequence behaves; it is chosen just after the world."""
@@ -245,7 +236,7 @@ class Maker:
                 return Reclaim(None if choices.usually(0.5) else self._serial(habit))
             case _:
                 choices.turn(Part.AMOUNT)
-                limits = tuple(self.unit * self._at_most(n) for n in (0, 2, 8, 16, 32))
+                limits = tuple(self.unit * n for n in (0, 2, 8, 16, 32))
                 return SetLimit(self._some(limits, habit))
 
     def _some(self, good: Listed[object], habit: Habit) -> object:
@@ -319,3 +310,25 @@ class Maker:
             part=choices.randint(0, 3) if manner is Manner.IN_PART else 0,
             lasting=choices.seldom(0.2),
         )
+
+
+# --- limits -------------------------------------------------------------------------------------
+
+
+def bounded(sequence: Sequence, most: int | None) -> Sequence:
+    """The same with no limit above ``most`` granules, the first or one that is set later."""
+    if most is None:
+        return sequence
+    world, unit = sequence.world, sequence.world.settings.granularity_bytes
+    limit = min(world.limit, most)
+    capacity = max(1, limit + world.capacity - world.limit)
+    steps = tuple(_bounded_step(step, most * unit) for step in sequence.steps)
+    return Sequence(evolve(world, limit=limit, capacity=capacity), steps)
+
+
+def _bounded_step(step: Step, most_bytes: int) -> Step:
+    match step.operation:
+        case SetLimit(int() as size) if most_bytes < size <= MAX_BYTES:
+            return evolve(step, operation=SetLimit(most_bytes))
+        case _:
+            return step

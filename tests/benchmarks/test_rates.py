@@ -1,26 +1,31 @@
 """What a compared operation costs, beside the manager's operation alone, in one run.
 
 All times are of the same sequences with the same planned faults on the same simulated driver, so
-that their ratios mean something; seconds by themselves do not.
+that their ratios mean something; seconds by themselves do not.  The forms that make sequences up
+stand beside one another, with the comparison and without it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import process_time
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from kvvmm_cuda.subject import Backend
+from kvvmm_model.conformance import batched, hypothesis_form
+from kvvmm_model.conformance.batched import batch, explore_batch
 from kvvmm_model.conformance.comparison import Comparison, Seen
 from kvvmm_model.conformance.hypothesis_form import explore, machine
 from kvvmm_model.conformance.replay import Replay
-from kvvmm_model.conformance.run import simulated
+from kvvmm_model.conformance.run import Note, OpenDriver, ignore, run, simulated
 from kvvmm_model.conformance.swarm import Swarm
 from kvvmm_model.driver_model import DriverModel
 from kvvmm_model.faulting import FaultingDriver
 from kvvmm_model.machine import apply
 from kvvmm_model.recording import RecordingDriver
-from kvvmm_model.sequence import Sequence
+from kvvmm_model.sequence import Sequence, Step
+from kvvmm_model.state import initial
 
 UNIT = 2 << 20
 SEQUENCES = [Swarm(seed, granularity_bytes=UNIT).sequence() for seed in range(120)]
@@ -128,28 +133,107 @@ def test_compared_operation_costs_a_small_multiple_of_the_managers(
     assert ratio <= MOST
 
 
-def test_hypothesis_form_rate_beside_the_swarm(benchmark: BenchmarkFixture) -> None:
-    counted = 0
+# --- forms beside one another -------------------------------------------------------------------
 
-    def note(_: Seen) -> None:
-        nonlocal counted
-        counted += 1
+Form = Callable[[OpenDriver, Note], object]
+"""Makes sequences up and compares them; tells of every step."""
 
-    kind = machine(Backend, simulated, UNIT, note=note)
 
-    def go() -> None:
-        explore(kind, number=5, examples=60, steps=30, shrink=False)
+def in_plain_hypothesis(open_driver: OpenDriver, note: Note) -> None:
+    kind = machine(Backend, open_driver, UNIT, note=note)
+    explore(kind, number=5, examples=60, steps=30, shrink=False)
 
-    time_it(benchmark, go, rounds=1)
-    spent = seconds(go)
-    each = spent / (counted / 2) * 1e6
-    steps = sum(len(sequence.steps) for sequence in SEQUENCES)
-    compared_steps = len(compared(SEQUENCES))
-    swarm = seconds(lambda: compared(SEQUENCES)) / compared_steps * 1e6
-    print(f"\nHypothesis: {1e6 / each:,.0f} compared operations a second, {each:.0f} us")
-    print(f"a compared step of the swarm driver is {each / swarm:.0f} times cheaper")
-    made = seconds(lambda: [Swarm(seed, granularity_bytes=UNIT).sequence() for seed in range(120)])
-    own = max(each - swarm, 0.0)
-    print(f"making up a step: swarm {made / steps * 1e6:.1f} us, Hypothesis about {own:.0f} us")
-    assert counted > 200
-    assert swarm < each
+
+def in_batches(open_driver: OpenDriver, note: Note) -> None:
+    compare = batch(Backend, open_driver, UNIT, note=note)
+    explore_batch(compare, number=5, examples=120, shrink=False)
+
+
+def in_a_swarm(open_driver: OpenDriver, note: Note) -> None:
+    for seed in range(120):
+        sequence = Swarm(seed, granularity_bytes=UNIT).sequence()
+        run(Comparison(Backend, open_driver(sequence.world), sequence.world), sequence, note)
+
+
+FORMS: dict[str, Form] = {
+    "plain Hypothesis": in_plain_hypothesis,
+    "batched": in_batches,
+    "swarm": in_a_swarm,
+}
+
+
+class Idle:
+    """Stands in for a comparison, and compares nothing: what is left is the making up."""
+
+    seen = compared(SEQUENCES[:1])[0]
+    state = initial(SEQUENCES[0].world.settings, SEQUENCES[0].world.limit)
+
+    def __init__(self, *arguments: object, **named: object) -> None:
+        pass
+
+    def step(self, step: Step) -> Seen:
+        _ = step
+        return self.seen
+
+    def end(self) -> Iterator[Seen]:
+        return iter(())
+
+
+class Rate(NamedTuple):
+    """The quickest of some runs, which are all the same."""
+
+    seconds: float
+    steps: int
+
+    @property
+    def microseconds(self) -> float:
+        return self.seconds / self.steps * 1e6
+
+
+def rate(form: Form, open_driver: OpenDriver) -> Rate:
+    def once() -> Rate:
+        counted: list[None] = []
+        spent = seconds(lambda: form(open_driver, lambda _: counted.append(None)))
+        return Rate(spent, len(counted))
+
+    return min(once() for _ in range(3))
+
+
+def empty_rate(form: Form, monkeypatch: pytest.MonkeyPatch) -> Rate:
+    driver = simulated(SEQUENCES[0].world)
+    with monkeypatch.context() as patched:
+        for place in (hypothesis_form, batched):
+            patched.setattr(place, "Comparison", Idle)
+        patched.setitem(globals(), "Comparison", Idle)
+        return rate(form, lambda _: driver)
+
+
+def table(whole: dict[str, Rate], empty: dict[str, Rate]) -> str:
+    """A line a form; how many times cheaper it is than the plain one, and what making up takes."""
+    plain = "plain Hypothesis"
+    lines = ["form              compared/s  us each  cheaper  empty step us  cheaper  making up"]
+    for name, compared_ones in whole.items():
+        each, bare = compared_ones.microseconds, empty[name].microseconds
+        lines.append(
+            f"{name:<16}  {1e6 / each:>10,.0f}  {each:>7.1f}"
+            f"  {whole[plain].microseconds / each:>6.1f}x  {bare:>13.1f}"
+            f"  {empty[plain].microseconds / bare:>6.1f}x"
+            f"  {empty[name].seconds / compared_ones.seconds:>9.0%}"
+        )
+    return "\n".join(lines)
+
+
+def test_forms_of_generation_beside_one_another(
+    benchmark: BenchmarkFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {name: rate(form, simulated) for name, form in FORMS.items()}
+    empty = {name: empty_rate(form, monkeypatch) for name, form in FORMS.items()}
+    time_it(benchmark, lambda: in_batches(simulated, ignore), rounds=1)
+    each = {name: found.microseconds for name, found in whole.items()}
+    bare = {name: found.microseconds for name, found in empty.items()}
+    cast("Any", benchmark).extra_info.update(compared=each, empty=bare)
+    print("\n" + table(whole, empty))
+    assert each["swarm"] < each["plain Hypothesis"]
+    assert each["batched"] < each["plain Hypothesis"]
+    assert bare["batched"] * 3 <= bare["plain Hypothesis"]
+    assert bare["swarm"] * 20 <= bare["plain Hypothesis"]

@@ -5,9 +5,10 @@ from attrs import evolve
 
 from kvvmm_cuda.subject import Backend
 from kvvmm_model.codes import Step as Kind
-from kvvmm_model.conformance import campaign
-from kvvmm_model.conformance.campaign import Plan, Timings, fuzz, soak
+from kvvmm_model.conformance import campaign, results
+from kvvmm_model.conformance.campaign import fuzz, soak
 from kvvmm_model.conformance.canary import Canary, canaries
+from kvvmm_model.conformance.results import Plan, Timings
 from kvvmm_model.conformance.run import fails, simulated
 from kvvmm_model.driver_model import DriverModel
 from kvvmm_model.machine import Operation, SetLimit
@@ -103,11 +104,11 @@ def test_plan_without_a_whole_granule_is_refused() -> None:
 
 
 def test_timings_of_many_calls_keep_a_bounded_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign, "SAMPLES", 10)
+    monkeypatch.setattr(results, "SAMPLES", 10)
     recording = RecordingDriver(DriverModel(granularity_bytes=UNIT), timed=True)
     timings = Timings()
     recording.durations[Kind.MAP] += [5] * 1000
-    timings.add(recording)
+    timings.add(recording.durations)
     assert timings.counts[Kind.MAP] == 1000
     assert len(timings._kept[Kind.MAP]) == 10
     assert timings.median_ns(Kind.MAP) == 5

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import kvvmm_cuda
+from cli.deadly import Wide
 from kvvmm_cuda.cli import commands
-from kvvmm_cuda.subject import Backend
 from kvvmm_model.conformance import campaign
-from kvvmm_model.conformance.canary import Canary, canaries
+from kvvmm_model.conformance.canary import Canary
 from kvvmm_model.conformance.run import fails, simulated
 from kvvmm_model.trace import load
 
@@ -26,7 +26,7 @@ CLOSING = re.compile(
 )
 SEED = "9"
 """Its planted bug is one that either form finds at once."""
-WIDE = next(canary for canary in canaries(faults=False) if "too many" in canary.name)
+WIDE = "--subject=cli.deadly:Wide"
 
 KEYS = [
     "kvvmm_report",
@@ -140,27 +140,24 @@ def test_report_has_every_key_and_no_gpu_on_the_simulated_driver() -> None:
 
 @pytest.mark.parametrize("form", ["soak", "fuzz"])
 def test_divergence_exits_1_and_leaves_a_trace_that_fails_again(
-    form: str, monkeypatch: pytest.MonkeyPatch
+    form: str,
 ) -> None:
-    subject = WIDE.plant(Backend)
-    monkeypatch.setattr(commands, "Backend", subject)
-    result = kvvmm(form, "--driver", "sim", "--count", "99999", "--seed", SEED)
+    result = kvvmm(form, "--driver", "sim", "--count", "99999", "--seed", SEED, WIDE)
     assert result.exit_code == 1, result.output
     assert closing(result.stdout)[6] == "1"
     assert "DIVERGED" in result.stdout
     trace = f"kvvmm-{form}-{SEED}.trace.json"
-    assert fails(subject, simulated, load(Path(trace).read_text(encoding="utf-8"))) is not None
+    assert fails(Wide, simulated, load(Path(trace).read_text(encoding="utf-8"))) is not None
 
-    again = kvvmm("replay", trace, "--driver", "sim")
+    again = kvvmm("replay", trace, "--driver", "sim", WIDE)
     assert again.exit_code == 1
     assert "DIVERGED" in again.stdout
     assert "address_reserve(" in again.stdout
 
 
-def test_replay_of_what_does_not_fail_exits_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(commands, "Backend", WIDE.plant(Backend))
-        assert kvvmm("soak", "--driver=sim", f"--seed={SEED}", "--trace=it.json").exit_code == 1
+def test_replay_of_what_does_not_fail_exits_0() -> None:
+    soaked = kvvmm("soak", "--driver=sim", f"--seed={SEED}", "--trace=it.json", WIDE)
+    assert soaked.exit_code == 1
     result = kvvmm("replay", "it.json", "--driver", "sim")
     assert result.exit_code == 0, result.output
     assert "no divergence" in result.stdout

@@ -1,6 +1,6 @@
 """Run the fuzzers on a real GPU, each in a process of its own, and write one report.
 
-    python tests/gpu/campaign.py --out DIRECTORY [--soak N] [--fuzz N] [--seeds K]
+    python tests/gpu/campaign.py --out DIRECTORY [--soak N] [--fuzz N] [--batch N] [--seeds K]
 
 Every run is the ``kvvmm`` command as a user has it.  This process makes no CUDA call: it asks the
 management library for free memory before a worker starts and after it has ended, so that what the
@@ -170,6 +170,7 @@ def main() -> int:
     _ = parser.add_argument("--name", default="campaign")
     _ = parser.add_argument("--soak", type=int, default=50_000, help="operations a soak run")
     _ = parser.add_argument("--fuzz", type=int, default=5_000, help="operations a fuzz run")
+    _ = parser.add_argument("--batch", type=int, default=0, help="operations a batch run")
     _ = parser.add_argument("--seeds", type=int, default=5)
     _ = parser.add_argument("--limit", default="256MiB")
     _ = parser.add_argument("--device", type=int, default=0)
@@ -179,7 +180,7 @@ def main() -> int:
     runs = [
         run(form, seed, count, chosen.limit, chosen.device, work)
         for seed in range(1, chosen.seeds + 1)
-        for form, count in (("soak", chosen.soak), ("fuzz", chosen.fuzz))
+        for form, count in (("soak", chosen.soak), ("fuzz", chosen.fuzz), ("batch", chosen.batch))
         if count
     ]
     whole = summary(runs)

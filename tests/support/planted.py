@@ -20,8 +20,8 @@ import kvvmm_cuda
 import kvvmm_model
 
 ROOT = Path(__file__).parents[2]
-DRIVE = Path(__file__).parents[1] / "planted" / "drive.py"
-PATCHES = Path(__file__).parents[1] / "planted" / "patches"
+PLANTED = Path(__file__).parents[1] / "planted"
+PATCHES = PLANTED / "patches"
 PACKAGES = (kvvmm_model, kvvmm_cuda)
 
 _FILE = re.compile(r"^\+\+\+ b/(\S+)$")
@@ -103,24 +103,33 @@ def planted(name: str | None, root: Path) -> Path:
 
 @frozen
 class Verdict:
-    """What the swarm came to on a copy; ``found`` is the message of the divergence."""
+    """What a form came to on a copy.
+
+    ``found`` is the message of the divergence; ``steps`` the length of the sequence that shows it,
+    shortened if there was time for that.
+    """
 
     found: str | None
     sequences: int
     operations: int
+    seconds: float
+    steps: int | None
 
 
-def _drive(root: Path, *arguments: str, seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run the driver script in a process that sees the copy and nothing else of ours."""
+def _run(
+    script: str, root: Path, *arguments: str, seconds: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a script in a process that sees the copy, and nothing else of ours but the tests."""
     inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PYTEST_", "COV_", "COVERAGE_"))
     }
+    path = os.pathsep.join(map(str, (root, PLANTED.parent)))
     return subprocess.run(
-        [sys.executable, "-P", str(DRIVE), str(root), *arguments],
+        [sys.executable, "-P", str(PLANTED / script), str(root), *arguments],
         cwd=ROOT,
-        env={**inherited, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**inherited, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
@@ -129,16 +138,20 @@ def _drive(root: Path, *arguments: str, seconds: float) -> subprocess.CompletedP
     )
 
 
-def swarm(root: Path, sequences: int, *, seconds: float = 60) -> Verdict:
-    """Random sequences on a copy, until one diverges or a bound is reached."""
-    ended = _drive(root, "swarm", str(sequences), str(seconds), seconds=seconds + 60)
+def search(
+    form: str, root: Path, *, seconds: float, sequences: int = 10**9, shorten_seconds: float = 0
+) -> Verdict:
+    """Run a form on a copy until it finds a divergence or reaches a bound."""
+    bounds = (str(seconds), str(sequences), str(shorten_seconds))
+    limit = seconds + 3 * shorten_seconds + 60
+    ended = _run("drive.py", root, form, *bounds, seconds=limit)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return Verdict(**json.loads(ended.stdout))
 
 
 def examples(root: Path) -> tuple[bool, str]:
     """Whether every example test passes on a copy, and what pytest wrote."""
-    ended = _drive(root, "examples", seconds=180)
+    ended = _run("run_examples.py", root, seconds=180)
     told = ended.stdout + ended.stderr
     assert ended.returncode in {64, 65}, told  # all passed, some failed; all else is no answer
     return ended.returncode == 64, told

@@ -4,6 +4,7 @@
 """
 
 from kvvmm_cuda.manager import VirtualMemory
+from kvvmm_cuda.prefix import Prefix
 from kvvmm_cuda.reservation import Reservation
 
-__all__ = ["Reservation", "VirtualMemory"]
+__all__ = ["Prefix", "Reservation", "VirtualMemory"]

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from operator import index
 from typing import SupportsIndex
 
-from kvvmm_cuda.records import Mapping, Records, Reservation
-from kvvmm_model.vocabulary import MAX_BYTES, Refusal, Refused, Standing, refused
+from kvvmm_cuda.records import Mapping, Prefix, Records, Reservation
+from kvvmm_model.vocabulary import MAX_BYTES, Refusal, Refused, Rights, Standing, refused
+
+_PRECEDENCE = {reason: place for place, reason in enumerate(Refusal)}
 
 
 def integer(value: object) -> int:
@@ -37,6 +39,19 @@ def named(records: Records, reservation: object) -> Reservation | Refused:
     return found
 
 
+def prefix_named(records: Records, prefix: object) -> Prefix | Refused:
+    """The live prefix that an operation names; look again under a lock whether it lives."""
+    if records.lost:
+        return refused(Refusal.DEVICE_LOST, code=records.lost)
+    found = records.prefixes.get(prefix) if type(prefix) is int else None
+    return refused(Refusal.STALE, prefix=prefix) if found is None else found
+
+
+def first_of(refusals: Iterable[Refused]) -> Refused | None:
+    """Of several, the one that takes precedence; of equals, the first."""
+    return min(refusals, key=lambda refusal: _PRECEDENCE[refusal.reason], default=None)
+
+
 def byte_range(
     records: Records, found: Reservation, offset_bytes: object, size_bytes: object
 ) -> tuple[int, int] | Refused:
@@ -60,6 +75,25 @@ def quarantined(records: Records, mappings: Iterable[Mapping]) -> Refused | None
         return None
     unit = records.settings.granularity_bytes
     return refused(Refusal.QUARANTINED, offsets_bytes=tuple(window * unit for window in barred))
+
+
+def rights_unknown(records: Records, mappings: Iterable[Mapping]) -> Refused | None:
+    """Of no mapping the rights are unknown, as they are after a seal that could not be undone."""
+    barred = [mapping.window for mapping in mappings if mapping.rights is Rights.UNKNOWN]
+    if not barred:
+        return None
+    unit = records.settings.granularity_bytes
+    return refused(Refusal.RIGHTS_UNKNOWN, offsets_bytes=tuple(w * unit for w in barred))
+
+
+def first_hole(leading: Iterable[Mapping], end: int) -> int | None:
+    """The first window before ``end`` that mappings in window order do not cover from 0 on."""
+    at = 0
+    for mapping in leading:
+        if mapping.window > at:
+            break
+        at = mapping.end
+    return at if at < end else None
 
 
 def amount(size_bytes: object) -> int | Refused:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kvvmm_cuda.handle import Handle
-from kvvmm_cuda.records import Mapping
+from kvvmm_cuda.records import Mapping, Prefix
 from kvvmm_cuda.runs import contiguous
 from kvvmm_cuda.work import Work
 from kvvmm_model.vocabulary import Rights
@@ -23,6 +23,12 @@ class Departure:
         self.called: list[Mapping] = []
         self.gone: list[Mapping] = []
         self._fit: dict[Handle, bool] = {}  # chosen for the pool, and whether fit for it by now
+
+    def cancel(self, prefixes: Sequence[Prefix]) -> None:
+        """End unsealed prefixes of what leaves; its memory is still mapped."""
+        with self.work.records.lock:
+            for prefix in tuple(prefixes):
+                self.work.end_prefix(prefix)
 
     def choose(self) -> None:
         """Choose what will be pooled, in window order, and set its room aside in one step."""
@@ -59,18 +65,21 @@ class Departure:
         return result.there
 
     def dispose(self) -> None:
-        """Pool or release what nothing refers to any more, in window order."""
+        """Pool or release what nothing refers to any more, in window order.
+
+        Where two operations at once took a handle's last two references, it is with the later one.
+        """
         for mapping in self.gone:
-            handle = mapping.handle
-            if handle.references:
+            if mapping.handle not in self.work.orphans:
                 continue
-            if self._fit.get(handle, False):
-                self._pool(handle)
+            if self._fit.get(mapping.handle, False):
+                self._pool(mapping.handle)
             else:
-                _ = self.work.release(handle)  # not confirmed, it is quarantined and listed
+                _ = self.work.release(mapping.handle)  # not confirmed, quarantined and listed
 
     def _pool(self, handle: Handle) -> None:
         records = self.work.records
+        del self.work.orphans[handle]
         with records.lock:
             del self._fit[handle]
             records.pool.set_aside -= handle.size
@@ -78,4 +87,4 @@ class Departure:
 
     def abandon(self) -> None:
         """The device is lost."""
-        self.work.abandon(self.leaving, [mapping.handle for mapping in self.leaving])
+        self.work.abandon(self.leaving, ())

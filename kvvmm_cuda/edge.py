@@ -60,6 +60,17 @@ def left_open(records: Records) -> None:
         )
 
 
+def prefix_dropped(records: Records, serial: int) -> None:
+    """A prefix was collected: no driver call may be made here."""
+    if serial in records.prefixes and not records.lost:
+        warnings.warn(
+            f"prefix {serial} was dropped without retire(): it holds its memory until its"
+            " VirtualMemory is closed",
+            ResourceWarning,
+            stacklevel=2,
+        )
+
+
 def dropped(records: Records, serial: int) -> None:
     """A reservation was collected: no driver call may be made here."""
     found = records.reservations.get(serial)

@@ -14,12 +14,21 @@ __all__ = [
     "DeviceLostError",
     "DriverError",
     "DriverOutOfMemoryError",
+    "ForeignError",
     "KvvmmError",
+    "MisalignedError",
     "NotCommittedError",
+    "OccupiedError",
     "QuarantinedError",
     "RangeError",
     "RefusedError",
+    "RepeatedError",
+    "RightsUnknownError",
+    "SharedError",
     "StaleError",
+    "StraddlingError",
+    "TooLongError",
+    "UnsealedError",
 ]
 
 
@@ -49,19 +58,58 @@ class DeviceLostError(RefusedError, RuntimeError):
 
 
 class StaleError(RefusedError, LookupError):
-    """The reservation is closed."""
+    """The reservation is closed, or the prefix retired or cancelled."""
+
+
+class ForeignError(StaleError):
+    """The reservation or the prefix is another manager's; its serial means nothing here."""
 
 
 class RangeError(RefusedError, ValueError):
-    """An offset, a size or an alignment that cannot be meant."""
+    """An offset, a size, a length or an alignment that cannot be meant."""
+
+
+class MisalignedError(RangeError):
+    """A prefix is attached at whole windows; ``numbers["nearest_bytes"]`` is one below."""
+
+
+class TooLongError(RangeError):
+    """The prefix would reach beyond the reservation."""
+
+
+class StraddlingError(RangeError):
+    """A handle reaches over the end of what was to be published.
+
+    ``numbers`` has ``fits_bytes`` and ``next_bytes``, where handles end before and behind.
+    """
 
 
 class QuarantinedError(RefusedError, RuntimeError):
     """Windows in the range are quarantined; ``numbers["offsets_bytes"]`` says which."""
 
 
+class RightsUnknownError(RefusedError, RuntimeError):
+    """A seal failed and was not undone; ``numbers["offsets_bytes"]`` says where."""
+
+
+class SharedError(RefusedError, RuntimeError):
+    """Sealed memory is not written again; ``numbers["first_offset_bytes"]`` is behind it."""
+
+
+class OccupiedError(RefusedError, RuntimeError):
+    """Something lies where a prefix was to be attached; ``numbers["offsets_bytes"]``."""
+
+
+class RepeatedError(RefusedError, ValueError):
+    """A handle lies twice in what was to be published; ``numbers["fits_bytes"]`` leaves it out."""
+
+
+class UnsealedError(RefusedError, RuntimeError):
+    """What was to be shared can still be written."""
+
+
 class NotCommittedError(RefusedError, LookupError):
-    """Nothing lies wholly inside the range."""
+    """There is no memory where the operation needs some."""
 
 
 class BudgetError(RefusedError, MemoryError):
@@ -74,7 +122,9 @@ class BudgetError(RefusedError, MemoryError):
 class DriverError(KvvmmError, RuntimeError):
     """A driver call failed.  An error is not a no-op: ``residue`` says what is different now.
 
-    ``fault`` is the first that happened, ``cleanup_faults`` those that came after it.
+    ``fault`` is the first that happened, ``cleanup_faults`` those that came after it.  ``undone``:
+    all that was begun is undone and nothing is in doubt, so that the caller may do without, for
+    example with private memory in place of shared.
     """
 
     def __init__(self, operation: str, failed: Failed) -> None:
@@ -85,6 +135,7 @@ class DriverError(KvvmmError, RuntimeError):
         self.fault: Fault = failed.fault
         self.residue: Residue = failed.residue
         self.cleanup_faults: tuple[Fault, ...] = failed.cleanup_faults
+        self.undone: bool = failed.undone
 
 
 class DriverOutOfMemoryError(DriverError, MemoryError):
@@ -95,7 +146,15 @@ _REFUSALS: dict[Refusal, type[RefusedError]] = {
     Refusal.DEVICE_LOST: DeviceLostError,
     Refusal.STALE: StaleError,
     Refusal.RANGE: RangeError,
+    Refusal.MISALIGNED: MisalignedError,
+    Refusal.TOO_LONG: TooLongError,
+    Refusal.STRADDLING: StraddlingError,
     Refusal.QUARANTINED: QuarantinedError,
+    Refusal.RIGHTS_UNKNOWN: RightsUnknownError,
+    Refusal.SHARED: SharedError,
+    Refusal.OCCUPIED: OccupiedError,
+    Refusal.REPEATED: RepeatedError,
+    Refusal.UNSEALED: UnsealedError,
     Refusal.NOT_COMMITTED: NotCommittedError,
     Refusal.BUDGET: BudgetError,
 }

@@ -4,7 +4,7 @@ Operations are carried out by ``ops/``, whose outcomes are values; here they bec
 exceptions.  Safe to use from several threads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
 from typing import Self, cast
@@ -14,11 +14,14 @@ from kvvmm_cuda.core import Core
 from kvvmm_cuda.drivers.selection import open_driver
 from kvvmm_cuda.edge import is_open, leave, left_open, limit_of
 from kvvmm_cuda.errors import KvvmmError
+from kvvmm_cuda.groups import attach_all, fork_all
 from kvvmm_cuda.ops.close import close
 from kvvmm_cuda.ops.reclaim import reclaim
 from kvvmm_cuda.ops.reserve import reserve
+from kvvmm_cuda.ops.retire import retire
 from kvvmm_cuda.ops.set_limit import set_limit
 from kvvmm_cuda.ops.trim import trim
+from kvvmm_cuda.prefix import Prefix
 from kvvmm_cuda.records import Records, observe
 from kvvmm_cuda.reservation import Reservation
 from kvvmm_model.vocabulary import (
@@ -129,6 +132,41 @@ class VirtualMemory:
         serial = self._core.run("reserve", reserve, size_bytes, alignment_bytes)
         return Reservation(self._core, cast("int", serial))
 
+    def attach(self, targets: Iterable[tuple[Reservation, Prefix, int]]) -> int:
+        """Map sealed prefixes at offsets of reservations, to be read; the bytes mapped.
+
+        One transaction, for example for the keys and the values of every layer: all or none.
+        Nothing is charged: the memory is charged already, once.
+
+        Raises:
+            UnsealedError: a prefix can still be written.
+            OccupiedError, MisalignedError, TooLongError: a prefix does not go where it was to.
+            ForeignError: a prefix or a reservation of another manager.
+            DriverError: a call failed, and all that was mapped is undone, or quarantined.  Only
+                where the error is ``undone`` may the caller do with private memory instead.
+            RangeError, QuarantinedError, RightsUnknownError, StaleError, DeviceLostError: as for
+                commit.
+        """
+        return attach_all(self._core, targets) * self.granularity_bytes
+
+    def fork(self, parents: Iterable[tuple[Reservation, int]]) -> tuple[Reservation, ...]:
+        """New reservations that read as their parents do up to a length in bytes, of any number.
+
+        Sealed handles below the length are shared; the bytes behind them are copied, on the device,
+        into memory of the child's own.  The parents stay as they are, whatever fails.  One
+        transaction, as for ``attach``.
+
+        Raises:
+            UnsealedError: a whole handle below a length is not sealed.
+            NotCommittedError: there is a hole below a length.
+            BudgetError: the limit leaves no room for what is copied.
+            DriverError: a call failed, and all that was made is undone, or quarantined.
+            ForeignError, RangeError, QuarantinedError, RightsUnknownError, StaleError,
+                DeviceLostError: as for ``attach``.
+        """
+        serials = fork_all(self._core, parents)
+        return tuple(Reservation(self._core, serial) for serial in serials)
+
     def trim(self, size_bytes: int = MAX_BYTES) -> int:
         """Give pooled memory back, oldest first, until that much is; the bytes given back.
 
@@ -158,7 +196,7 @@ class VirtualMemory:
         _ = self._core.run("set_limit", lambda records, _: set_limit(records, limit_bytes))
 
     def close(self) -> None:
-        """Close every reservation, give the pool back, and end with the driver.
+        """Close every reservation, retire every prefix, give the pool back, end with the driver.
 
         A second call does nothing; any other use afterwards raises ``ClosedError``.  Goes on after
         what fails, and then raises the first failure; the others are its notes.
@@ -181,12 +219,17 @@ class VirtualMemory:
         core, records = self._core, self._core.records
         with records.lock:
             serials = [r.serial for r in records.reservations.values() if is_open(r.standing)]
+            prefixes = list(records.prefixes)
 
         def closing(serial: int) -> object:
             return core.run("close", close, serial)
 
+        def retiring(prefix: int) -> object:
+            return core.run("retire", retire, prefix) if prefix in records.prefixes else None
+
         tries: list[Callable[[], object]] = [
             *(partial(closing, serial) for serial in serials),
+            *(partial(retiring, prefix) for prefix in prefixes),
             lambda: core.run("reclaim", reclaim, None),
             lambda: core.run("trim", trim, MAX_BYTES),
         ]

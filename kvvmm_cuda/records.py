@@ -16,6 +16,7 @@ from kvvmm_model.vocabulary import (
     Ledger,
     MappingView,
     Observation,
+    PrefixView,
     RangeView,
     Rights,
     Settings,
@@ -52,7 +53,10 @@ class Mapping:
 
 
 class Reservation:
-    """An address range and the mappings in it, indexed by their first window."""
+    """An address range and the mappings in it, indexed by their first window.
+
+    ``unsealed``: the prefixes published of it that nobody can attach yet.
+    """
 
     __slots__ = (
         "_at",
@@ -64,6 +68,7 @@ class Reservation:
         "serial",
         "size",
         "standing",
+        "unsealed",
     )
 
     def __init__(self, serial: int, address: int, size: int) -> None:
@@ -75,6 +80,7 @@ class Reservation:
         self.gone = False
         self.proven = False
         self.lock = Lock()
+        self.unsealed: list[Prefix] = []
         self._starts: list[int] = []
         self._at: dict[int, Mapping] = {}
 
@@ -99,6 +105,10 @@ class Reservation:
             low -= 1
         return [self._at[window] for window in self._starts[low : bisect_left(self._starts, end)]]
 
+    def leading(self, count: int) -> list[Mapping]:
+        """The first so many mappings, in window order."""
+        return [self._at[window] for window in self._starts[:count]]
+
     def mappings(self) -> list[Mapping]:
         """All of its mappings, in window order."""
         return [self._at[window] for window in self._starts]
@@ -108,6 +118,30 @@ class Reservation:
         if self.gone:
             return ()
         return (RangeView(self.serial, self.address, self.size, self.standing),)
+
+
+class Prefix:
+    """What was published of ``reservation``: whole handles, in the order of its leading windows."""
+
+    __slots__ = ("_serials", "gone", "handles", "reservation", "sealed", "serial", "size")
+
+    def __init__(self, serial: int, reservation: Reservation, handles: tuple[Handle, ...]) -> None:
+        """A prefix that was just published."""
+        self.serial = serial
+        self.reservation = reservation
+        self.handles = handles
+        self.size = sum(handle.size for handle in handles)
+        self._serials = tuple(handle.serial for handle in handles)
+        self.sealed = False
+        self.gone = False
+
+    def view(self) -> PrefixView:
+        """What can be observed of it while it lives."""
+        return PrefixView(self.serial, self.reservation.serial, self._serials, self.sealed)
+
+    def facts(self) -> tuple[Fact, ...]:
+        """What can be observed of it."""
+        return () if self.gone else (self.view(),)
 
 
 class Records:
@@ -124,16 +158,19 @@ class Records:
         self.lock = Lock()
         self.reservations: dict[int, Reservation] = {}
         self.handles: dict[int, Handle] = {}
+        self.prefixes: dict[int, Prefix] = {}
         self.pool = Pool()
         self.doubtful_handles: dict[int, Handle] = {}
         self.doubtful_ranges: dict[int, Reservation] = {}
         self.lost = 0
         self.last_reservation = 0
         self.last_handle = 0
+        self.last_prefix = 0
         self.limit = limit
         self.granted = 0
         self.owned = 0
         self.mapped = 0
+        self.held = 0
         self.quarantined = 0
         self.unattributed = 0
         self.unattributed_addresses = 0
@@ -156,6 +193,7 @@ class Records:
             granted=self.granted,
             owned=self.owned,
             mapped=self.mapped,
+            held=self.held,
             pooled=self.pool.size,
             quarantined=self.quarantined,
             unattributed=self.unattributed,
@@ -182,6 +220,7 @@ def observe(records: Records) -> Observation:
                 h.serial: HandleView(h.serial, h.size, h.quarantined)
                 for h in records.handles.values()
             },
+            prefixes={p.serial: p.view() for p in records.prefixes.values()},
             pool=tuple(handle.serial for handle in records.pool),
             ledger=records.ledger(),
             lost=bool(records.lost),

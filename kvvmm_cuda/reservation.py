@@ -6,10 +6,13 @@ from weakref import finalize
 
 from kvvmm_cuda.core import Core
 from kvvmm_cuda.edge import dropped, is_open, leave
+from kvvmm_cuda.groups import attach_all, fork_all
 from kvvmm_cuda.ops.close import close
 from kvvmm_cuda.ops.commit import commit
+from kvvmm_cuda.ops.publish import publish
 from kvvmm_cuda.ops.reclaim import reclaim
 from kvvmm_cuda.ops.release import release
+from kvvmm_cuda.prefix import Prefix
 from kvvmm_model.vocabulary import Released
 
 
@@ -23,7 +26,8 @@ class ReleasedBytes(NamedTuple):
 class Reservation:
     """An address range; memory comes and goes in it, and the address stays.
 
-    Made by ``VirtualMemory.reserve``.  Use it in a ``with`` statement, or call ``close``.
+    Made by ``VirtualMemory.reserve``, or by a fork.  Use it in a ``with`` statement, or call
+    ``close``.
     """
 
     def __init__(self, core: Core, serial: int) -> None:
@@ -61,6 +65,8 @@ class Reservation:
         Raises:
             RangeError: not within the reservation, or empty.
             QuarantinedError: windows in the range are quarantined.
+            SharedError: windows in the range are sealed, and not written again.
+            RightsUnknownError: a seal failed there and was not undone.
             BudgetError: the limit leaves no room.
             DriverOutOfMemoryError: the driver has no memory left.
             DriverError: another driver call failed.
@@ -80,6 +86,37 @@ class Reservation:
         done = self._core.run("release", release, self._serial, offset_bytes, size_bytes)
         size, kept = cast("Released", done)
         return ReleasedBytes(size * self._unit, tuple(window * self._unit for window in kept))
+
+    def publish(self, size_bytes: int) -> Prefix:
+        """Make a prefix of the memory in its first bytes, rounded down to whole windows.
+
+        Nobody can attach it before it is sealed.  No driver call is made.
+
+        Raises:
+            StraddlingError: a handle reaches over the end; its numbers say where handles end.
+            NotCommittedError, RepeatedError, RightsUnknownError: the memory is not such that it
+                can be shared.
+            RangeError, QuarantinedError, StaleError, DeviceLostError: as for commit.
+        """
+        done = self._core.run(
+            "publish", lambda records, _: publish(records, self._serial, size_bytes)
+        )
+        return Prefix(self._core, cast("int", done))
+
+    def attach(self, prefix: Prefix, offset_bytes: int = 0) -> int:
+        """Map a sealed prefix, to be read; the bytes mapped.  Nothing is charged for it.
+
+        All or nothing, and several at once: see ``VirtualMemory.attach``.
+        """
+        return attach_all(self._core, [(self, prefix, offset_bytes)]) * self._unit
+
+    def fork(self, length_bytes: int) -> "Reservation":
+        """A new reservation that reads as this one does up to a length.
+
+        See ``VirtualMemory.fork``, which makes several at once.
+        """
+        (serial,) = fork_all(self._core, [(self, length_bytes)])
+        return Reservation(self._core, serial)
 
     def reclaim(self) -> int:
         """Try to end the quarantine of its windows; also after close.

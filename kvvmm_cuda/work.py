@@ -9,18 +9,15 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kvvmm_cuda.handle import Handle
-from kvvmm_cuda.records import Mapping, Records, Reservation
+from kvvmm_cuda.records import Mapping, Prefix, Records, Reservation
+from kvvmm_cuda.runs import contiguous
+from kvvmm_cuda.touched import Touched
 from kvvmm_model.vocabulary import (
     Done,
     Driver,
-    Fact,
     Failed,
     Fault,
-    HandleView,
-    Ledger,
-    MappingView,
     Outcome,
-    Residue,
     Rights,
     Standing,
     Step,
@@ -39,22 +36,18 @@ class Unmapped(NamedTuple):
     open: list[Mapping]
 
 
-Record = Handle | Mapping | Reservation
+Place = tuple[Reservation, int, Handle]
+"""Where a handle is to be mapped: reservation, first window, handle."""
 
 
 class Work:
-    """The calls of one operation, its faults, its grant, and what it touched."""
+    """The calls of one operation, its faults, its grant, and what it touched.
 
-    __slots__ = (
-        "_before",
-        "_unattributed",
-        "_unattributed_addresses",
-        "driver",
-        "faults",
-        "grant",
-        "made",
-        "records",
-    )
+    ``made``: the mappings of this operation that are not confirmed gone, oldest first.
+    ``orphans``: handles whose last reference left in this operation, which has to dispose of them.
+    """
+
+    __slots__ = ("driver", "faults", "grant", "made", "orphans", "records", "touched")
 
     def __init__(self, records: Records, driver: Driver) -> None:
         """Nothing is called yet."""
@@ -63,9 +56,8 @@ class Work:
         self.faults: list[Fault] = []
         self.grant = 0
         self.made: list[Mapping] = []
-        self._before: dict[Record, tuple[Fact, ...]] = {}
-        self._unattributed = 0
-        self._unattributed_addresses = 0
+        self.orphans: dict[Handle, None] = {}
+        self.touched = Touched()
 
     # --- faults and the outcome ------------------------------------------------------------
 
@@ -80,46 +72,21 @@ class Work:
         if self.records.lost:
             self._failed(Fault(step, self.records.lost))
 
-    def touch(self, record: Record) -> None:
-        """Remember what could be observed of a record before this operation changed it."""
-        if record not in self._before:
-            self._before[record] = record.facts()
-
     def outcome(self, value: object = None) -> Outcome:
         """``Done(value)`` where no call failed, else ``Failed`` with its residue."""
         if not self.faults:
             return Done(value)
-        before = {fact for facts in self._before.values() for fact in facts}
-        after = {fact for record in self._before for fact in record.facts()}
-        new, gone = frozenset(after - before), frozenset(before - after)
-        ledger = self._ledger_of(new).minus(self._ledger_of(gone))
-        ledger = ledger._replace(
-            charged=ledger.owned + self._unattributed,
-            unattributed=self._unattributed,
-            unattributed_addresses=self._unattributed_addresses,
-        )
-        return Failed(self.faults[0], Residue(new, gone, ledger), tuple(self.faults[1:]))
-
-    def _ledger_of(self, facts: Iterable[Fact]) -> Ledger:
-        """What facts count for.  Not read off the shared ledger: other threads change it too."""
-        owned = mapped = pooled = quarantined = 0
-        sizes = {
-            record.serial: record.size for record in self._before if isinstance(record, Handle)
-        }
-        for fact in facts:
-            if isinstance(fact, HandleView):
-                owned += fact.size
-                quarantined += fact.size * fact.quarantined
-            elif isinstance(fact, MappingView):
-                mapped += fact.size
-            elif fact[0] == "pooled":
-                pooled += sizes[fact[1]]
-        return Ledger(owned=owned, mapped=mapped, pooled=pooled, quarantined=quarantined)
+        return Failed(self.faults[0], self.touched.residue(), tuple(self.faults[1:]))
 
     # --- address ranges ---------------------------------------------------------------------
 
-    def address_reserve(self, size: int, alignment_bytes: int) -> Reservation | None:
-        """Take a range; None after a fault."""
+    def address_reserve(
+        self, size: int, alignment_bytes: int, *, locked: bool = False
+    ) -> Reservation | None:
+        """Take a range; None after a fault.
+
+        ``locked``: nobody else may use it before this operation has released its lock.
+        """
         self._go(Step.ADDRESS_RESERVE)
         records = self.records
         size_bytes = size * records.settings.granularity_bytes
@@ -128,13 +95,16 @@ class Work:
             if not answer.rules_out_effect:
                 with records.lock:
                     records.unattributed_addresses += size
-                self._unattributed_addresses += size
+                self.touched.unattributed_addresses += size
             self._failed(answer)
             return None
         with records.lock:
             self._prove_ranges(answer, size_bytes)
             records.last_reservation += 1
             made = Reservation(records.last_reservation, answer, size)
+            if locked:
+                _ = made.lock.acquire()
+            self.touched.new(made)
             records.reservations[made.serial] = made
         return made
 
@@ -147,19 +117,19 @@ class Work:
                 del records.doubtful_ranges[old.address]
                 old.proven = True
                 if old.standing is Standing.QUARANTINED:
-                    self.touch(old)
+                    self.touched.add(old)
                     old.gone = True
                     del records.reservations[old.serial]
 
     def set_standing(self, reservation: Reservation, standing: Standing) -> None:
         """The reservation is closed, or its range quarantined."""
-        self.touch(reservation)
+        self.touched.add(reservation)
         reservation.standing = standing
 
     def address_free(self, reservation: Reservation) -> None:
         """Give a range back, once; not confirmed, it is quarantined."""
         records = self.records
-        self.touch(reservation)
+        self.touched.add(reservation)
         if records.lost:
             reservation.standing = Standing.QUARANTINED
         self._go(Step.ADDRESS_FREE)
@@ -187,7 +157,7 @@ class Work:
         answer = self.driver.create(size * records.settings.granularity_bytes)
         if isinstance(answer, Fault):
             if not answer.rules_out_effect:
-                self._unattributed += size
+                self.touched.unattributed += size
                 with records.lock:
                     self._spend(size)
                     records.unattributed += size
@@ -198,7 +168,7 @@ class Work:
             self._spend(size)
             records.last_handle += 1
             made = Handle(records.last_handle, answer, size)
-            self._before[made] = ()
+            self.touched.new(made)
             records.handles[made.serial] = made
             records.owned += size
         return made
@@ -211,7 +181,7 @@ class Work:
             return
         old.proven = True
         if old.quarantined:
-            self.touch(old)
+            self.touched.add(old)
             self._end(old)
             records.quarantined -= old.size
 
@@ -228,7 +198,8 @@ class Work:
         frees can pass ``into_grant`` in the same step, so that nobody else takes it.
         """
         records = self.records
-        self.touch(handle)
+        self.touched.add(handle)
+        _ = self.orphans.pop(handle, None)
         if records.lost:
             self.quarantine_handle(handle)
         self._go(Step.RELEASE)
@@ -251,17 +222,17 @@ class Work:
 
     def took(self, handle: Handle) -> None:
         """A handle was just taken from the pool."""
-        view = HandleView(handle.serial, handle.size, quarantined=False)
-        _ = self._before.setdefault(handle, (view, ("pooled", handle.serial)))
+        self.touched.taken(handle)
 
     def put_back(self, handle: Handle) -> None:
         """A handle that was taken goes to its old place in the pool."""
+        _ = self.orphans.pop(handle, None)
         with self.records.lock:
             self.records.pool.put_back(handle)
 
     def quarantine_handle(self, handle: Handle) -> None:
         """A handle in hand that will not be given back."""
-        self.touch(handle)
+        self.touched.add(handle)
         with self.records.lock:
             handle.quarantined = True
             self.records.quarantined += handle.size
@@ -292,16 +263,13 @@ class Work:
         return run[0].reservation.address + first * unit, (run[-1].end - first) * unit
 
     def map(self, reservation: Reservation, window: int, handle: Handle) -> Mapping | None:
-        """Map a handle: the mapping, or None after a fault.
-
-        ``made`` has every mapping of this operation that is not confirmed gone, oldest first.
-        """
+        """Map a handle: the mapping, or None after a fault."""
         self._go(Step.MAP)
         mapping = Mapping(reservation, window, handle)
-        self._before[mapping] = ()
+        self.touched.new(mapping)
         self.made.append(mapping)
         with self.records.lock:
-            handle.references += 1
+            self.refer(handle, mappings=1)
             reservation.add(mapping)
             self.records.mapped += mapping.size
         address, size_bytes = self.span_of((mapping,))
@@ -314,16 +282,24 @@ class Work:
             return None
         return mapping
 
-    def set_access(self, run: Sequence[Mapping]) -> bool:
-        """Make a run writable; whether it is confirmed."""
+    def set_access(self, run: Sequence[Mapping], rights: Rights) -> bool:
+        """Give rights on a run; whether it is confirmed.  If not, they are not known."""
         self._go(Step.SET_ACCESS)
-        fault = self.driver.set_access(*self.span_of(run), Rights.RW)
-        rights = Rights.RW if fault is None else Rights.UNKNOWN
+        fault = self.driver.set_access(*self.span_of(run), rights)
         for mapping in run:
-            mapping.rights = rights
+            self.touched.add(mapping)
+            mapping.rights = rights if fault is None else Rights.UNKNOWN
         if fault is not None:
             self._failed(fault)
         return fault is None
+
+    def map_with(self, wanted: Iterable[Place], rights: Rights) -> bool:
+        """Map handles, then give rights a run at a time; whether all of it is confirmed."""
+        before = len(self.made)
+        for place in wanted:
+            if self.map(*place) is None:
+                return False
+        return all(self.set_access(run, rights) for run in contiguous(self.made[before:]))
 
     def is_mapped(self, mapping: Mapping) -> bool | None:
         """Ask the driver (D-25); None when the question stays open."""
@@ -338,7 +314,7 @@ class Work:
         """Unmap a run; after a fault, ask for each of its mappings, in window order."""
         self._go(Step.UNMAP)
         for mapping in run:
-            self.touch(mapping)
+            self.touched.add(mapping)
         fault = self.driver.unmap(*self.span_of(run))
         if fault is None:
             for mapping in run:
@@ -356,6 +332,12 @@ class Work:
                 self._forget(mapping)
                 result.gone.append(mapping)
         return result
+
+    def unmake(self, made: Sequence[Mapping]) -> None:
+        """UNWIND: unmap newest first, one at a time; what is not confirmed gone is quarantined."""
+        for mapping in reversed(made):
+            result = self.unmap([mapping])
+            self.quarantine((*result.there, *result.open))
 
     def confirm_gone(self, mapping: Mapping) -> bool:
         """Ask about a quarantined mapping, unmap what is there, ask again where that failed."""
@@ -375,19 +357,51 @@ class Work:
 
     def _forget(self, mapping: Mapping) -> None:
         """A mapping is confirmed gone, or never made: its reference ends."""
-        self.touch(mapping)
-        self.touch(mapping.handle)
+        self.touched.add(mapping)
         with self.records.lock:
             mapping.gone = True
             mapping.reservation.remove(mapping)
-            mapping.handle.references -= 1
+            self.refer(mapping.handle, mappings=-1)
             self.records.mapped -= mapping.size
 
     def quarantine(self, mappings: Iterable[Mapping]) -> None:
         """Mappings that the driver would not confirm gone."""
         for mapping in mappings:
-            self.touch(mapping)
+            self.touched.add(mapping)
             mapping.quarantined = True
+
+    # --- references -------------------------------------------------------------------------
+
+    def refer(self, handle: Handle, *, mappings: int = 0, others: int = 0) -> None:
+        """Change what refers to a handle: mappings, or prefixes and operations under way.
+
+        The caller holds the lock.  Whoever takes the last reference has to dispose of the handle.
+        """
+        held = handle.held
+        handle.mappings += mappings
+        handle.references += mappings + others
+        change = handle.held - held
+        self.records.held += change
+        self.touched.held += change
+        if not handle.references:
+            self.touched.add(handle)
+            self.orphans[handle] = None
+
+    def end_prefix(self, prefix: Prefix) -> None:
+        """A prefix is retired or cancelled: its references end.  The caller holds the lock."""
+        self.touched.add(prefix)
+        prefix.gone = True
+        del self.records.prefixes[prefix.serial]
+        if not prefix.sealed:
+            prefix.reservation.unsealed.remove(prefix)
+        for handle in prefix.handles:
+            self.refer(handle, others=-1)
+
+    def give_back_orphans(self, handles: Iterable[Handle]) -> None:
+        """Release those of the handles whose last reference this operation has ended."""
+        for handle in handles:
+            if handle in self.orphans:
+                _ = self.release(handle)  # not confirmed, it is quarantined and listed
 
     # --- the device -------------------------------------------------------------------------
 
@@ -407,10 +421,18 @@ class Work:
             self._failed(fault)
         return fault is None
 
+    def copy(self, target: Sequence[Mapping], source: int, size_bytes: int) -> bool:
+        """Start copying from an address to the begin of a run; whether it is under way."""
+        self._go(Step.COPY)
+        fault = self.driver.copy(self.span_of(target)[0], source, size_bytes)
+        if fault is not None:
+            self._failed(fault)
+        return fault is None
+
     def abandon(self, mappings: Iterable[Mapping], handles: Iterable[Handle]) -> None:
         """The device is lost: what is in hand is quarantined, without any call."""
         self.quarantine(mapping for mapping in mappings if not mapping.gone)
-        for handle in handles:
+        for handle in (*handles, *self.orphans):
             idle = not (handle.references or handle.pooled or handle.gone or handle.quarantined)
             if idle:
                 self.quarantine_handle(handle)

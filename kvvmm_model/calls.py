@@ -65,6 +65,13 @@ class Calls:
         fault = self._driver.clear(address, size_bytes)
         return fault if fault is None else self._seen(fault)
 
+    def copy(self, target: int, source: int, size_bytes: int) -> Fault | None:
+        """None when the copy is under way."""
+        if self.lost:
+            return self._silent(Step.COPY)
+        fault = self._driver.copy(target, source, size_bytes)
+        return fault if fault is None else self._seen(fault)
+
     def fence(self) -> Fault | None:
         """None when the device is done."""
         if self.lost:

@@ -24,6 +24,7 @@ class Step(Enum):
     ADDRESS_FREE = "address_free"
     FENCE = "fence"
     QUERY = "query"
+    COPY = "copy"
 
     __hash__ = object.__hash__  # members are singletons; the default hashes the name each time
 
@@ -130,6 +131,7 @@ CODES: dict[Step, CodesOf] = {
         unknown=(*_ANY_CALL, Code.NOT_INITIALIZED),
         answers=(Code.INVALID_VALUE,),
     ),
+    Step.COPY: CodesOf(unknown=(*_ANY_CALL, Code.INVALID_VALUE, Code.INVALID_CONTEXT)),
 }
 
 

@@ -1,7 +1,8 @@
 """Transition tables, and the parts of ``spec/`` that are drawn from code.
 
-A window, a handle and an address range each have a handful of states.  Which operation takes one
-from where to where is data here; a test holds the tables to what sequences with faults really do.
+A window, a handle, an address range and a prefix each have a handful of states.  Which operation
+takes one from where to where is data here; a test holds the tables to what sequences with faults
+really do.
 
 ``python -m kvvmm_model.diagram spec`` rewrites what stands between markers in that folder's pages.
 """
@@ -15,7 +16,7 @@ from attrs import frozen
 from kvvmm_model.codes import CODES, STICKY, Code, Step, code_name
 from kvvmm_model.invariants import INVARIANTS
 from kvvmm_model.state import State
-from kvvmm_model.vocabulary import Refusal, Standing
+from kvvmm_model.vocabulary import Refusal, Rights, Standing
 
 __all__ = ["MACHINES", "PARTS", "START", "Arc", "Machine", "rewritten"]
 
@@ -68,9 +69,12 @@ def _window(state: State, thing: tuple[int, ...]) -> str:
     mappings = () if found is None else found.mappings
     over = next((m for m in mappings if m.window <= window < m.end), None)
     if over is not None:
-        return "quarantined" if over.quarantined else "committed"
+        return "quarantined" if over.quarantined else _USE[over.rights]
     return "reserved" if found is not None and found.standing is Standing.OPEN else "over"
 
+
+_USE = {Rights.RW: "committed", Rights.READ: "shared", Rights.UNKNOWN: "uncertain"}
+"""Of a window that is not in doubt; none is ever left without rights (L-8)."""
 
 WINDOW = Machine(
     "window",
@@ -78,13 +82,32 @@ WINDOW = Machine(
     _window,
     (
         Arc(START, "reserved", "reserve", "address_reserve gave its range"),
+        Arc(START, "reserved", "fork", "a child's, behind the length"),
+        Arc(START, "shared", "fork", "a child's, where its parent's is sealed"),
+        Arc(START, "committed", "fork", "a child's, with a copy"),
+        Arc(START, "quarantined", "fork", "undoing could not confirm the mapping gone"),
+        Arc(START, "over", "fork", "undone, and nothing is mapped in it"),
         Arc("reserved", "committed", "commit", "every call succeeded"),
+        Arc("reserved", "shared", "attach", "every call succeeded"),
         Arc("reserved", "quarantined", "commit", "undoing could not confirm the mapping gone"),
+        Arc("reserved", "quarantined", "attach", "undoing could not confirm the mapping gone"),
         Arc("reserved", "over", "close", "nothing was mapped in it"),
+        Arc("committed", "shared", "seal", "the owner can only read now"),
+        Arc("committed", "uncertain", "seal", "neither READ nor RW again is confirmed"),
         Arc("committed", "reserved", "release", "confirmed unmapped"),
         Arc("committed", "quarantined", "release", "a clear may still land, or the unmap is open"),
         Arc("committed", "quarantined", "close", "a fence failed, or it is not confirmed unmapped"),
         Arc("committed", "over", "close", "confirmed unmapped"),
+        Arc("uncertain", "shared", "seal", "the seal was repeated"),
+        Arc("uncertain", "committed", "seal", "repeated, failed again, and RW is confirmed"),
+        Arc("uncertain", "reserved", "release", "confirmed unmapped"),
+        Arc("uncertain", "quarantined", "release", "the unmap is open"),
+        Arc("uncertain", "quarantined", "close", "a fence failed, or it is not confirmed unmapped"),
+        Arc("uncertain", "over", "close", "confirmed unmapped"),
+        Arc("shared", "reserved", "release", "confirmed unmapped"),
+        Arc("shared", "quarantined", "release", "the unmap is open"),
+        Arc("shared", "quarantined", "close", "a fence failed, or it is not confirmed unmapped"),
+        Arc("shared", "over", "close", "confirmed unmapped"),
         Arc("quarantined", "reserved", "reclaim", "confirmed unmapped, reservation open"),
         Arc("quarantined", "over", "reclaim", "confirmed unmapped, reservation closed"),
     ),
@@ -106,7 +129,9 @@ def _handle(state: State, thing: tuple[int, ...]) -> str:
         return "gone"
     if found.quarantined:
         return "quarantined"
-    return "mapped" if found.references else "pooled"
+    if found.mappings:
+        return "mapped"
+    return "held" if found.prefixes else "pooled"
 
 
 HANDLE = Machine(
@@ -115,8 +140,14 @@ HANDLE = Machine(
     _handle,
     (
         Arc(START, "mapped", "commit", "created and mapped"),
+        Arc(START, "mapped", "fork", "created and mapped"),
         Arc(START, "gone", "commit", "created, undone and confirmed released"),
+        Arc(START, "gone", "fork", "created, undone and confirmed released"),
         Arc(START, "quarantined", "commit", "created, undone, release not confirmed"),
+        Arc(START, "quarantined", "fork", "created, undone, release not confirmed"),
+        Arc("mapped", "held", "release", "its last mapping gone, a prefix has it"),
+        Arc("mapped", "held", "close", "its last mapping gone, a prefix has it"),
+        Arc("mapped", "held", "reclaim", "its last mapping confirmed gone, a prefix has it"),
         Arc("mapped", "pooled", "release", "chosen for the pool, and clean"),
         Arc("mapped", "pooled", "close", "chosen for the pool, and clean"),
         Arc("mapped", "gone", "release", "confirmed released"),
@@ -125,12 +156,19 @@ HANDLE = Machine(
         Arc("mapped", "quarantined", "release", "release not confirmed"),
         Arc("mapped", "quarantined", "close", "release not confirmed"),
         Arc("mapped", "quarantined", "reclaim", "its mapping confirmed gone, release not"),
+        Arc("held", "mapped", "attach", "mapped, or not confirmed undone"),
+        Arc("held", "gone", "retire", "confirmed released"),
+        Arc("held", "quarantined", "retire", "release not confirmed"),
         Arc("pooled", "mapped", "commit", "a hit of exactly its size"),
+        Arc("pooled", "mapped", "fork", "a hit of exactly its size"),
         Arc("pooled", "gone", "commit", "given up for other memory"),
+        Arc("pooled", "gone", "fork", "given up, or a hit that a failed copy was for"),
         Arc("pooled", "gone", "trim", "confirmed released"),
         Arc("pooled", "quarantined", "commit", "given up and not confirmed, or device lost"),
+        Arc("pooled", "quarantined", "fork", "the same, or a copy failed and the release too"),
         Arc("pooled", "quarantined", "trim", "release not confirmed"),
         Arc("quarantined", "gone", "commit", "create gave its value again, which proves it"),
+        Arc("quarantined", "gone", "fork", "create gave its value again, which proves it"),
     ),
 )
 
@@ -155,18 +193,54 @@ RANGE = Machine(
     _range,
     (
         Arc(START, "open", "reserve", "address_reserve gave it"),
+        Arc(START, "open", "fork", "a child"),
+        Arc(START, "closed", "fork", "undone, and a mapping stays in quarantine"),
+        Arc(START, "gone", "fork", "undone, and confirmed freed"),
+        Arc(START, "quarantined", "fork", "undone, address_free not confirmed"),
         Arc("open", "closed", "close", "a mapping stays in quarantine"),
         Arc("open", "gone", "close", "confirmed freed"),
         Arc("open", "quarantined", "close", "no mapping left, address_free not confirmed"),
         Arc("closed", "gone", "reclaim", "the last mapping confirmed gone, then confirmed freed"),
         Arc(
-            "closed", "quarantined", "reclaim", "the last mapping gone, address_free not confirmed"
+            "closed", "quarantined", "reclaim", "its last mapping gone, address_free not confirmed"
         ),
         Arc("quarantined", "gone", "reserve", "a new range overlaps it, which proves it"),
+        Arc("quarantined", "gone", "fork", "a child's range overlaps it, which proves it"),
     ),
 )
 
-MACHINES = (WINDOW, HANDLE, RANGE)
+# --- a prefix -----------------------------------------------------------------------------------
+
+
+def _prefixes(state: State) -> set[tuple[int, ...]]:
+    return {(serial,) for serial in range(1, state.next_prefix)}
+
+
+def _prefix(state: State, thing: tuple[int, ...]) -> str:
+    (serial,) = thing
+    if serial >= state.next_prefix:
+        return START
+    found = state.prefixes.get(serial)
+    if found is None:
+        return "gone"
+    return "sealed" if found.sealed else "unsealed"
+
+
+PREFIX = Machine(
+    "prefix",
+    _prefixes,
+    _prefix,
+    (
+        Arc(START, "unsealed", "publish", "whole handles, without a hole"),
+        Arc("unsealed", "sealed", "seal", "all of it can only be read, confirmed"),
+        Arc("unsealed", "gone", "release", "cancelled: a window of it leaves"),
+        Arc("unsealed", "gone", "close", "cancelled: its owner ends"),
+        Arc("unsealed", "gone", "retire", "cancelled"),
+        Arc("sealed", "gone", "retire", "its hold on the memory ends"),
+    ),
+)
+
+MACHINES = (WINDOW, HANDLE, RANGE, PREFIX)
 
 
 # --- drawing ------------------------------------------------------------------------------------

@@ -12,6 +12,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from attrs import frozen
 
+from kvvmm_model.address_space import AddressSpace
+from kvvmm_model.device_memory import Copy, Mapped, Physical, Piece, Store, copies, overlap
+from kvvmm_model.granules import WORD_BYTES
 from kvvmm_model.vocabulary import Code, Fault, Rights, Step
 
 __all__ = [
@@ -93,34 +96,6 @@ class LiveMapping(NamedTuple):
     rights: Rights
 
 
-class _Physical:
-    """Memory behind a handle; one word stands for each granule's contents."""
-
-    __slots__ = ("mappings", "referenced", "size", "value", "words")
-
-    def __init__(self, value: int, size: int, granules: int) -> None:
-        self.value = value
-        self.size = size
-        self.mappings = 0
-        self.referenced = True
-        self.words = [0] * granules
-
-
-class _Mapping:
-    """A whole handle at an address; ``pending`` while a store through it has not finished."""
-
-    __slots__ = ("address", "end", "pending", "physical", "rights")
-
-    def __init__(self, address: int, end: int, physical: _Physical) -> None:
-        self.address = address
-        self.end = end
-        self.physical = physical
-        self.rights = Rights.NONE
-        self.pending = False
-
-
-_Store = tuple[_Mapping, int, int, int]  # mapping, first and last+1 granule in its handle, word
-
 # Answers are made once: building a frozen value would cost more than the call itself.
 _RESERVE_INVALID = Fault(Step.ADDRESS_RESERVE, Code.INVALID_VALUE)
 _RESERVE_NO_ROOM = Fault(Step.ADDRESS_RESERVE, Code.OUT_OF_MEMORY)
@@ -130,9 +105,13 @@ _MAP_INVALID = Fault(Step.MAP, Code.INVALID_VALUE)
 _MAP_NOT_WHOLE = Fault(Step.MAP, Code.NOT_SUPPORTED)
 _SET_ACCESS_INVALID = Fault(Step.SET_ACCESS, Code.INVALID_VALUE)
 _CLEAR_INVALID = Fault(Step.CLEAR, Code.INVALID_VALUE)
+_COPY_INVALID = Fault(Step.COPY, Code.INVALID_VALUE)
 _UNMAP_INVALID = Fault(Step.UNMAP, Code.INVALID_VALUE)
 _FREE_INVALID = Fault(Step.ADDRESS_FREE, Code.INVALID_VALUE)
 _READ_INVALID = Fault(Step.QUERY, Code.INVALID_VALUE)
+
+_WRITABLE = (Rights.RW,)
+_READABLE = (Rights.RW, Rights.READ)
 
 
 def _check(a: int, b: int = 0, c: int = 0) -> None:
@@ -155,7 +134,7 @@ def _check(a: int, b: int = 0, c: int = 0) -> None:
 class DriverModel:
     """Implements ``Driver`` and ``Memory``.
 
-    ``granularity_bytes``: a power of two.  ``capacity_bytes``: above it, create answers
+    ``granularity_bytes``: a power of two, at least 4.  ``capacity_bytes``: above it, create answers
     OUT_OF_MEMORY (D-5).  ``oddities``: sentences about calls that succeeded and surprise.
     """
 
@@ -166,25 +145,23 @@ class DriverModel:
         capacity_bytes: int = 64 * GIB,
         profile: Profile = H200_580,
     ) -> None:
-        if granularity_bytes < 1 or granularity_bytes & (granularity_bytes - 1):
-            message = f"granularity_bytes={granularity_bytes!r}: choose a power of two"
+        if granularity_bytes < WORD_BYTES or granularity_bytes & (granularity_bytes - 1):
+            message = f"granularity_bytes={granularity_bytes!r}: choose a power of two, 4 or more"
             raise ValueError(message)
         self.capacity_bytes = capacity_bytes
         self.profile = profile
         self.oddities: list[str] = []
         self._granularity = granularity_bytes
         self._mask = granularity_bytes - 1
-        self._top = _FIRST_ADDRESS + profile.address_space_bytes
-        self._next_address = _FIRST_ADDRESS
+        self._space = AddressSpace(_FIRST_ADDRESS, _FIRST_ADDRESS + profile.address_space_bytes)
         self._next_value = _FIRST_HANDLE
-        self._free_ranges: list[tuple[int, int]] = []  # (address, end), last freed last
         self._free_values: list[int] = []
         self._ranges: dict[int, int] = {}
         self._range_starts: list[int] = []
-        self._handles: dict[int, _Physical] = {}
-        self._mappings: dict[int, _Mapping] = {}
+        self._handles: dict[int, Physical] = {}
+        self._mappings: dict[int, Mapped] = {}
         self._starts: list[int] = []
-        self._pending: list[_Store] = []
+        self._pending: list[Store | Copy] = []
         self._physical_bytes = 0
 
     # --- address ranges ------------------------------------------------------------------------
@@ -199,57 +176,12 @@ class DriverModel:
         _check(size_bytes, alignment_bytes)
         if size_bytes == 0 or size_bytes & self._mask or alignment_bytes & (alignment_bytes - 1):
             return _RESERVE_INVALID
-        step = max(alignment_bytes, self._granularity)
-        address = self._recycled_range(size_bytes, step)
-        if address is None:
-            address = self._fresh_range(size_bytes, step)
-        if address is None and self._join_free_ranges():
-            address = self._recycled_range(size_bytes, step)
-            if address is None:
-                address = self._fresh_range(size_bytes, step)
+        address = self._space.take(size_bytes, max(alignment_bytes, self._granularity))
         if address is None:
             return _RESERVE_NO_ROOM
         self._ranges[address] = size_bytes
         self._range_starts.insert(bisect_left(self._range_starts, address), address)
         return address
-
-    def _recycled_range(self, size: int, step: int) -> int | None:
-        """A place in the range freed last that has room, so that stale addresses are met (D-3)."""
-        free = self._free_ranges
-        for i in range(len(free) - 1, -1, -1):
-            start, end = free[i]
-            address = -(-start // step) * step
-            if address + size <= end:
-                rest = ((address + size, end), (start, address))
-                free[i : i + 1] = [(a, b) for a, b in rest if a < b]
-                return address
-        return None
-
-    def _fresh_range(self, size: int, step: int) -> int | None:
-        """The next addresses never used: neighbours touch, so that a spill can hit one (D-11)."""
-        start = self._next_address
-        address = -(-start // step) * step
-        if address + size > self._top:
-            return None
-        self._next_address = address + size
-        if start < address:
-            self._free_ranges.insert(0, (start, address))
-        return address
-
-    def _join_free_ranges(self) -> bool:
-        """Join free neighbours, and give the topmost back to what was never used."""
-        joined: list[tuple[int, int]] = []
-        for start, end in sorted(self._free_ranges):
-            if joined and joined[-1][1] == start:
-                joined[-1] = (joined[-1][0], end)
-            else:
-                joined.append((start, end))
-        if joined and joined[-1][1] == self._next_address:
-            self._next_address = joined.pop()[0]
-        changed = len(joined) < len(self._free_ranges)
-        if changed:
-            self._free_ranges = joined
-        return changed
 
     def address_free(self, address: int, size_bytes: int) -> Fault | None:
         """Give back exactly one reservation that no mapping touches (D-4)."""
@@ -263,7 +195,7 @@ class DriverModel:
             return _FREE_INVALID
         del self._ranges[address]
         del self._range_starts[bisect_left(self._range_starts, address)]
-        self._free_ranges.append((address, end))
+        self._space.give_back(address, size_bytes)
         return None
 
     # --- handles -------------------------------------------------------------------------------
@@ -280,7 +212,7 @@ class DriverModel:
         else:
             value = self._next_value
             self._next_value = value + _HANDLE_STRIDE
-        self._handles[value] = _Physical(value, size_bytes, size_bytes // self._granularity)
+        self._handles[value] = Physical(value, size_bytes, self._granularity)
         self._physical_bytes += size_bytes
         return value
 
@@ -299,7 +231,7 @@ class DriverModel:
             self._destroy(physical)
         return None
 
-    def _destroy(self, physical: _Physical) -> None:
+    def _destroy(self, physical: Physical) -> None:
         del self._handles[physical.value]
         self._physical_bytes -= physical.size
         self._free_values.append(physical.value)
@@ -330,7 +262,7 @@ class DriverModel:
         if not self._reserved_for(address, end):
             return _MAP_INVALID
         starts.insert(i, address)
-        self._mappings[address] = _Mapping(address, end, physical)
+        self._mappings[address] = Mapped(address, end, physical)
         physical.mappings += 1
         return None
 
@@ -359,8 +291,8 @@ class DriverModel:
     def set_access(self, address: int, size_bytes: int, rights: Rights) -> Fault | None:
         """Give rights on a run of whole mappings (D-14, D-15, D-17).
 
-        Raises ``DriverMisuse`` where it would change rights under a store that has not finished
-        (D-34); the same rights again disturb nothing (D-35).
+        Raises ``DriverMisuse`` where it would change rights under a store or a copy that has not
+        finished (D-34); the same rights again disturb nothing (D-35).
         """
         _check(address, size_bytes)
         if type(rights) is not Rights or rights < 0:
@@ -369,7 +301,7 @@ class DriverModel:
         if size_bytes == 0 or (address | size_bytes) & self._mask:
             return _SET_ACCESS_INVALID
         end = address + size_bytes
-        run: list[_Mapping] = []
+        run: list[Mapped] = []
         at = address
         while at < end:
             mapping = self._mappings.get(at)
@@ -399,7 +331,7 @@ class DriverModel:
     def unmap(self, address: int, size_bytes: int) -> Fault | None:
         """Unmap a run of whole mappings and gaps (D-20, D-21).
 
-        Raises ``DriverMisuse`` under a store that has not finished (D-22).
+        Raises ``DriverMisuse`` under a store or a copy that has not finished (D-22).
         """
         _check(address, size_bytes)
         if size_bytes == 0 or (address | size_bytes) & self._mask:
@@ -424,7 +356,7 @@ class DriverModel:
                 self._destroy(physical)
         return None
 
-    def _may_unmap(self, address: int, size: int, run: list[_Mapping]) -> bool:
+    def _may_unmap(self, address: int, size: int, run: list[Mapped]) -> bool:
         if not self.profile.unmap_of_unmapped_succeeds:
             if sum(mapping.end - mapping.address for mapping in run) != size:
                 return False
@@ -442,7 +374,7 @@ class DriverModel:
         mapping = self._at(address)
         return None if mapping is None else mapping.rights
 
-    def _at(self, address: int) -> _Mapping | None:
+    def _at(self, address: int) -> Mapped | None:
         mapping = self._mappings.get(address)
         if mapping is None:
             i = bisect_right(self._starts, address)
@@ -468,47 +400,76 @@ class DriverModel:
         if size_bytes == 0 or (address | size_bytes) & self._mask or word >> 32:
             message = f"write {word:#x} at {address:#x}+{size_bytes:#x}: 32 bits, whole granules"
             raise DriverMisuse(message)
-        end = address + size_bytes
-        stores: list[_Store] = []
-        at = address
-        while at < end:
-            mapping = self._at(at)
-            if mapping is None or mapping.rights is not Rights.RW:
-                return _CLEAR_INVALID
-            until = min(end, mapping.end)
-            start, granularity = mapping.address, self._granularity
-            stores.append(
-                (mapping, (at - start) // granularity, (until - start) // granularity, word)
-            )
-            at = until
-        for store in stores:
-            store[0].pending = True
-        self._pending += stores
+        pieces = self._pieces(address, size_bytes, _WRITABLE)
+        if pieces is None:
+            return _CLEAR_INVALID
+        for mapping, start, end in pieces:
+            mapping.pending = True
+            self._pending.append(Store(mapping, start, end, word))
         return None
 
-    def read(self, address: int) -> int | Fault:
-        """The word at an address, after all stores before it; INVALID_VALUE without rights.
+    def copy(self, target: int, source: int, size_bytes: int) -> Fault | None:
+        """Start copying bytes; they are read and written at the next fence or read.
 
-        Contents belong to the handle: every alias reads the same (D-12).
+        INVALID_VALUE, and nothing is copied, unless all of the target is mapped RW and all of the
+        source so that it can be read (D-18).  Raises ``DriverMisuse`` for no bytes at all, and for
+        a source that shares a byte with the target, also by an alias (D-12).
         """
-        _check(address)
+        _check(target, source, size_bytes)
+        if size_bytes == 0:
+            message = f"copy of nothing from {source:#x} to {target:#x}: give 1 byte or more"
+            raise DriverMisuse(message)
+        to = self._pieces(target, size_bytes, _WRITABLE)
+        whence = self._pieces(source, size_bytes, _READABLE)
+        if to is None or whence is None:
+            return _COPY_INVALID
+        if overlap(to, whence):
+            message = f"copy from {source:#x} to {target:#x} overlaps itself: what it does is open"
+            raise DriverMisuse(message)
+        for copy in copies(to, whence):
+            copy.target.pending = copy.source.pending = True
+            self._pending.append(copy)
+        return None
+
+    def _pieces(self, address: int, size: int, rights: tuple[Rights, ...]) -> list[Piece] | None:
+        """A range, mapping by mapping; None unless all of it is mapped with one of the rights."""
+        pieces: list[Piece] = []
+        end = address + size
+        while address < end:
+            mapping = self._at(address)
+            if mapping is None or mapping.rights not in rights:
+                return None
+            until = min(end, mapping.end)
+            pieces.append(Piece(mapping, address - mapping.address, until - mapping.address))
+            address = until
+        return pieces
+
+    def read(self, address: int) -> int | Fault:
+        """The word at an address, after all that was started; INVALID_VALUE without rights.
+
+        Contents belong to the handle: every alias reads the same (D-12).  Raises ``DriverMisuse``
+        for an address that is no multiple of 4, where no word begins.
+        """
+        if type(address) is not int or address % WORD_BYTES or not 0 <= address < _TOO_LARGE:
+            _check(address)
+            message = f"read at {address:#x}: words begin at multiples of {WORD_BYTES}"
+            raise DriverMisuse(message)
         if self._pending:
             self._finish()
         mapping = self._at(address)
         if mapping is None or mapping.rights is Rights.NONE:
             return _READ_INVALID
-        return mapping.physical.words[(address - mapping.address) // self._granularity]
+        return mapping.physical.contents.word(address - mapping.address)
 
     def fence(self) -> Fault | None:
-        """Finish every store, in the order they were started."""
+        """Finish every store and copy, in the order they were started."""
         if self._pending:
             self._finish()
         return None
 
     def _finish(self) -> None:
-        for mapping, first, last, word in self._pending:
-            mapping.pending = False
-            mapping.physical.words[first:last] = [word] * (last - first)
+        for work in self._pending:
+            work.land()
         self._pending.clear()
 
     # --- the truth, for checkers ---------------------------------------------------------------

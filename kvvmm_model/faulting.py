@@ -29,7 +29,7 @@ class Manner(Enum):
     __hash__ = object.__hash__
 
 
-_RUNS = frozenset({Step.SET_ACCESS, Step.CLEAR, Step.UNMAP})
+_RUNS = frozenset({Step.SET_ACCESS, Step.CLEAR, Step.UNMAP, Step.COPY})
 _STICKY_SAMPLES = (Code.ILLEGAL_ADDRESS, Code.LAUNCH_FAILED)
 
 
@@ -44,7 +44,7 @@ def _objection(step: Step, manner: Manner, code: int) -> str | None:
         (effect and step is Step.QUERY, "has no effect that could happen: choose WITHOUT_EFFECT"),
         (
             manner is Manner.IN_PART and step not in _RUNS,
-            "does not work on a run: IN_PART is for set_access, clear and unmap",
+            "does not work on a run: IN_PART is for set_access, clear, copy and unmap",
         ),
     )
     said = f"{step.value} that answers {code_name(code)} ({code}) {manner.value}"
@@ -70,7 +70,8 @@ class FaultSpec:
     """One fault to inject.
 
     ``nth``: at which call of its kind since arming, from 1.  ``part``: for IN_PART, how many
-    mappings of the run are done, from its low end.  ``lasting``: every later call of the kind too.
+    mappings of the run are done, from its low end; of a copy's, those that it writes to.
+    ``lasting``: every later call of the kind too.
     Raises ValueError for what no driver does (see ``allowed``).
     """
 
@@ -339,6 +340,14 @@ class FaultingDriver:
         if _withholds(due) and self._truth.ranges.get(address) == size_bytes:
             self._withheld_frees[address] = None
         return self._inject(due, lambda: self._free(address, size_bytes))
+
+    def copy(self, target: int, source: int, size_bytes: int) -> Fault | None:
+        """As the inner driver, or a fault; in part, it ends at a mapping of the target."""
+        due = None if self._quiet else self._due(Step.COPY)
+        if due is None:
+            return self._inner.copy(target, source, size_bytes)
+        size = self._let_through(due, target, size_bytes)
+        return self._inject(due, lambda: self._inner.copy(target, source, size), size)
 
     def fence(self) -> Fault | None:
         """As the inner driver, or a fault."""

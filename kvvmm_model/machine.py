@@ -4,11 +4,16 @@ from typing import assert_never
 
 from attrs import frozen
 
+from kvvmm_model.ops.attach import Target, attach
 from kvvmm_model.ops.close import close
 from kvvmm_model.ops.commit import commit
+from kvvmm_model.ops.fork import Parent, fork
+from kvvmm_model.ops.publish import publish
 from kvvmm_model.ops.reclaim import reclaim
 from kvvmm_model.ops.release import release
 from kvvmm_model.ops.reserve import reserve
+from kvvmm_model.ops.retire import retire
+from kvvmm_model.ops.seal import seal
 from kvvmm_model.ops.set_limit import set_limit
 from kvvmm_model.ops.trim import trim
 from kvvmm_model.state import State, Transition
@@ -49,6 +54,42 @@ class Close:
 
 
 @frozen
+class Publish:
+    """Make a prefix of a reservation's leading memory."""
+
+    reservation: object
+    size_bytes: object
+
+
+@frozen
+class Seal:
+    """Make a prefix readable for all and writable for nobody."""
+
+    prefix: object
+
+
+@frozen
+class Attach:
+    """Map prefixes into reservations: each target is a reservation, a prefix, an offset."""
+
+    targets: tuple[Target, ...]
+
+
+@frozen
+class Retire:
+    """End a prefix."""
+
+    prefix: object
+
+
+@frozen
+class Fork:
+    """Make children: each parent is a reservation and a length in bytes."""
+
+    parents: tuple[Parent, ...]
+
+
+@frozen
 class Trim:
     """Give pooled memory back."""
 
@@ -69,13 +110,31 @@ class SetLimit:
     size_bytes: object
 
 
-Operation = Reserve | Commit | Release | Close | Trim | Reclaim | SetLimit
+Operation = (
+    Reserve
+    | Commit
+    | Release
+    | Close
+    | Publish
+    | Seal
+    | Attach
+    | Retire
+    | Fork
+    | Trim
+    | Reclaim
+    | SetLimit
+)
 
 OPERATIONS: dict[str, type[Operation]] = {
     "reserve": Reserve,
     "commit": Commit,
     "release": Release,
     "close": Close,
+    "publish": Publish,
+    "seal": Seal,
+    "attach": Attach,
+    "retire": Retire,
+    "fork": Fork,
     "trim": Trim,
     "reclaim": Reclaim,
     "set_limit": SetLimit,
@@ -101,6 +160,16 @@ def apply(state: State, operation: Operation, driver: Driver) -> Transition:
             return release(state, reservation, offset, size, driver)
         case Close(reservation):
             return close(state, reservation, driver)
+        case Publish(reservation, size):
+            return publish(state, reservation, size)
+        case Seal(prefix):
+            return seal(state, prefix, driver)
+        case Attach(targets):
+            return attach(state, targets, driver)
+        case Retire(prefix):
+            return retire(state, prefix, driver)
+        case Fork(parents):
+            return fork(state, parents, driver)
         case Trim(size):
             return trim(state, size, driver)
         case Reclaim(reservation):

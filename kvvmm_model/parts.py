@@ -1,4 +1,4 @@
-"""Parts that several operations are made of: give a handle back, unmap, clear, dispose.
+"""Parts that several operations are made of: map, give rights, unmap, clear, dispose.
 
 Each makes its driver calls, books what they confirmed, and gives back the state with what the
 operation needs to go on.
@@ -10,7 +10,8 @@ from attrs import frozen
 
 from kvvmm_model.calls import Calls
 from kvvmm_model.planning import contiguous
-from kvvmm_model.state import Mapping, Pooled, State
+from kvvmm_model.state import Mapping, Pooled, Prefix, State
+from kvvmm_model.vocabulary import Rights
 
 
 def span_of(state: State, run: tuple[Mapping, ...]) -> tuple[int, int]:
@@ -45,6 +46,51 @@ def give_up(state: State, victims: Iterable[Pooled], calls: Calls) -> State:
         state = state.released(entry.handle)
         # Short of the limit after set_limit, what is freed first makes up for the excess.
         state = state.granted(min(size, max(0, state.ledger.free)))
+    return state
+
+
+def map_with(
+    state: State, wanted: Iterable[Mapping], rights: Rights, calls: Calls
+) -> tuple[State, list[Mapping]]:
+    """Map handles, one call each, then give rights, one call a run, up to the first fault.
+
+    The answer is what is mapped or may be, oldest first.  Each mapping counts its reference before
+    its call, and gives it back only where the driver says that it is not mapped: so one that
+    survives whatever happens owns what it shows.
+    """
+    made: list[Mapping] = []
+    for mapping in wanted:
+        state = state.mapped(mapping)
+        address, size_bytes = span_of(state, (mapping,))
+        fault = calls.map(address, size_bytes, state.handles[mapping.handle].value)
+        if fault is not None and calls.is_mapped(address) is False:
+            return state.unmapped(mapping), made
+        made.append(mapping)
+        if fault is not None:
+            return state, made
+    for run in contiguous(made):
+        fault = calls.set_access(*span_of(state, run), rights)
+        state = state.rights(run, rights if fault is None else Rights.UNKNOWN)
+        if fault is not None:
+            return state, made
+    return state, made
+
+
+def unmake(state: State, made: list[Mapping], calls: Calls) -> State:
+    """UNWIND: unmap what an operation mapped, newest first, one mapping at a time.
+
+    What is not confirmed gone is quarantined here, for nobody would call again.
+    """
+    for mapping in reversed(made):
+        state, result = unmap(state, (mapping,), calls)
+        state = state.quarantined((*result.there, *result.open))
+    return state
+
+
+def cancel(state: State, prefixes: Iterable[Prefix]) -> State:
+    """End unsealed prefixes; their memory is still mapped where it was published."""
+    for prefix in prefixes:
+        state = state.ended(prefix)
     return state
 
 
@@ -96,13 +142,14 @@ def clear(
 def dispose(state: State, gone: Iterable[Mapping], clean: set[Mapping], calls: Calls) -> State:
     """Pool or release the handles of mappings that are gone, in window order.
 
-    Only a handle without any other reference is disposed of.
+    Only a handle without any other reference is disposed of, and once, also where two mappings of
+    it left together.
     """
-    for mapping in gone:
-        if state.handles[mapping.handle].references:
+    for handle, mapping in {mapping.handle: mapping for mapping in gone}.items():
+        if state.handles[handle].references:
             continue
         if mapping in clean and not calls.lost:
-            state = state.pooled(mapping.handle)
+            state = state.pooled(handle)
         else:
-            state = give_back(state, mapping.handle, calls)
+            state = give_back(state, handle, calls)
     return state

@@ -38,14 +38,14 @@ def chunks(runs: Iterable[Chunk], settings: Settings) -> list[Chunk]:
     return cut
 
 
-def hits(state: State, wanted: Iterable[Chunk]) -> dict[int, Pooled]:
-    """For each chunk that the pool can serve, by its window: the newest of exactly its size."""
+def hits(state: State, sizes: Iterable[int]) -> dict[int, Pooled]:
+    """For each handle that the pool can serve, by its number: the newest of exactly its size."""
     unused = list(state.pool)
     taken: dict[int, Pooled] = {}
-    for window, size in wanted:
+    for number, size in enumerate(sizes):
         fitting = [entry for entry in unused if state.handles[entry.handle].size == size]
         if fitting:
-            taken[window] = fitting[-1]
+            taken[number] = fitting[-1]
             unused.remove(fitting[-1])
     return taken
 

@@ -113,6 +113,13 @@ class RecordingDriver:
         self._note(started, Step.ADDRESS_FREE, (address, size_bytes), answer)
         return answer
 
+    def copy(self, target: int, source: int, size_bytes: int) -> Fault | None:
+        """As the inner driver."""
+        started = perf_counter_ns()
+        answer = self._inner.copy(target, source, size_bytes)
+        self._note(started, Step.COPY, (target, source, size_bytes), answer)
+        return answer
+
     def fence(self) -> Fault | None:
         """As the inner driver."""
         started = perf_counter_ns()
@@ -144,6 +151,7 @@ _KINDS: dict[Step, tuple[_Kind, ...]] = {
     Step.ADDRESS_FREE: ("address", "size"),
     Step.FENCE: (),
     Step.QUERY: ("address",),
+    Step.COPY: ("address", "address", "size"),
 }
 
 
@@ -262,7 +270,10 @@ def describe_calls(calls: Iterable[Call], granularity_bytes: int | None = None) 
 
 
 def _unit(calls: list[Call]) -> int:
-    """The largest divisor of all sizes, and of all distances from a range's begin."""
+    """The largest divisor of all sizes, and of all distances from a range's begin.
+
+    But of a copy's size: it need not fill its last granule.
+    """
     starts = sorted(
         call.answer
         for call in calls
@@ -271,7 +282,7 @@ def _unit(calls: list[Call]) -> int:
     unit = 0
     for call in calls:
         for kind, value in zip(_KINDS[call.step], call.arguments, strict=True):
-            if kind == "size":
+            if kind == "size" and call.step is not Step.COPY:
                 unit = gcd(unit, value)
             elif kind == "address" and starts and value > starts[0]:
                 unit = gcd(unit, value - starts[bisect_right(starts, value) - 1])

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from operator import index
 from typing import SupportsIndex
 
-from kvvmm_model.state import Mapping, Reservation, State
-from kvvmm_model.vocabulary import MAX_BYTES, Refusal, Refused, refused
+from kvvmm_model.state import Mapping, Prefix, Reservation, State
+from kvvmm_model.vocabulary import MAX_BYTES, Refusal, Refused, Rights, refused
 
 
 def whole(value: object) -> int | None:
@@ -30,6 +30,20 @@ def named(state: State, reservation: object) -> Reservation | Refused:
     return found
 
 
+def prefix_named(state: State, prefix: object) -> Prefix | Refused:
+    """The live prefix that an operation names."""
+    found = state.live_prefix(prefix)
+    if found is None or state.lost:
+        return device_lost(state) or refused(Refusal.STALE, prefix=prefix)
+    return found
+
+
+def first_of(refusals: Iterable[Refused]) -> Refused | None:
+    """Of several, the one that takes precedence; of equals, the first."""
+    order = list(Refusal)
+    return min(refusals, key=lambda refusal: order.index(refusal.reason), default=None)
+
+
 def byte_range(
     state: State, found: Reservation, offset: object, size: object
 ) -> tuple[int, int] | Refused:
@@ -44,6 +58,14 @@ def quarantined(state: State, mappings: Iterable[Mapping]) -> Refused | None:
     """None of the mappings is quarantined."""
     offsets = tuple(state.bytes(mapping.window) for mapping in mappings if mapping.quarantined)
     return refused(Refusal.QUARANTINED, offsets_bytes=offsets) if offsets else None
+
+
+def rights_unknown(state: State, mappings: Iterable[Mapping]) -> Refused | None:
+    """Of no mapping the rights are unknown, as they are after a seal that could not be undone."""
+    offsets = tuple(
+        state.bytes(mapping.window) for mapping in mappings if mapping.rights is Rights.UNKNOWN
+    )
+    return refused(Refusal.RIGHTS_UNKNOWN, offsets_bytes=offsets) if offsets else None
 
 
 def amount(size: object) -> int | Refused:

@@ -75,6 +75,10 @@ class Script:
         """None, or a fault."""
         return self._fault(Step.ADDRESS_FREE, address, size_bytes)
 
+    def copy(self, target: int, source: int, size_bytes: int) -> Fault | None:
+        """None, or a fault."""
+        return self._fault(Step.COPY, target, source, size_bytes)
+
     def fence(self) -> Fault | None:
         """None, or a fault."""
         return self._fault(Step.FENCE)

@@ -3,12 +3,19 @@
 The theory, in one place.  A *reservation* is an address range of windows, one granule each.
 A *handle* is physical memory of n granules.  A *mapping* puts a whole handle into n consecutive
 windows of one reservation.  A window that no mapping covers is *reserved*; one that is covered is
-*committed*, or *quarantined* when the driver would not confirm what became of the mapping.
+*committed*, *shared* once its memory is sealed, or *quarantined* when the driver would not confirm
+what became of the mapping.
+
+A *prefix* is the run of whole handles at the beginning of a reservation that its owner published.
+*Sealed*, its memory can be read by everybody and written by nobody, its owner included, and other
+reservations may map the very same handles.  The prefix holds each of its handles, so that the
+memory lives until owner, sharers and prefix have all left, in whatever order.
 
 Memory is counted on two axes, each settled once.  *Owned*: a handle is charged from its create
 until its release is confirmed, whatever happens between.  *Mapped*: a mapping counts from before
 the driver is asked to make it until the driver confirmed that it is gone.  A handle counts its
-references; at zero it is disposed of, once: into the pool, or back to the driver.
+references, mappings and prefixes alike; at zero it is disposed of, once: into the pool, or back to
+the driver.  However many windows show it, it is charged once.
 
 What the driver would not confirm stays counted.  A mapping in doubt is quarantined with its
 reference; a handle whose release failed is quarantined with its charge; an address range whose
@@ -31,6 +38,7 @@ from kvvmm_model.vocabulary import (
     MappingView,
     Observation,
     Outcome,
+    PrefixView,
     RangeView,
     Rights,
     Settings,
@@ -59,6 +67,11 @@ class Mapping:
         """Whether the rights are known to be RW."""
         return self.rights is Rights.RW
 
+    @property
+    def sealed(self) -> bool:
+        """Whether it can only be read: a sealed owner's, or a sharer's."""
+        return self.rights is Rights.READ
+
 
 @frozen
 class Reservation:
@@ -82,8 +95,29 @@ class Handle:
     serial: int
     value: int
     size: int
-    references: int = 0
+    mappings: int = 0
+    prefixes: int = 0
     quarantined: bool = False
+
+    @property
+    def references(self) -> int:
+        """Mappings not confirmed gone, and live prefixes (L-4)."""
+        return self.mappings + self.prefixes
+
+    @property
+    def held(self) -> int:
+        """Its size where prefixes alone keep it, else 0."""
+        return self.size if self.prefixes and not self.mappings else 0
+
+
+@frozen
+class Prefix:
+    """What an owner published: whole handles, in the order of its leading windows."""
+
+    serial: int
+    reservation: int
+    handles: tuple[int, ...]
+    sealed: bool = False
 
 
 @frozen
@@ -102,10 +136,12 @@ class State:
     ledger: Ledger
     reservations: Table[int, Reservation] = field(factory=Table[int, Reservation])
     handles: Table[int, Handle] = field(factory=Table[int, Handle])
+    prefixes: Table[int, Prefix] = field(factory=Table[int, Prefix])
     pool: tuple[Pooled, ...] = ()
     lost: int = 0  # the sticky code that lost the device; 0 while it is there
     next_reservation: int = 1
     next_handle: int = 1
+    next_prefix: int = 1
     next_place: int = 1
 
     # --- reading --------------------------------------------------------------------------
@@ -118,6 +154,22 @@ class State:
         """The reservation that an operation may name, or None for anything else."""
         found = self.reservations.get(serial) if type(serial) is int else None
         return found if found is not None and found.standing is Standing.OPEN else None
+
+    def live_prefix(self, serial: object) -> Prefix | None:
+        """The prefix that an operation may name, or None for anything else."""
+        return self.prefixes.get(serial) if type(serial) is int else None
+
+    def unsealed_of(self, reservation: int) -> list[Prefix]:
+        """The prefixes of a reservation that nobody can attach yet."""
+        return [
+            prefix
+            for prefix in self.prefixes.values()
+            if prefix.reservation == reservation and not prefix.sealed
+        ]
+
+    def size_of(self, prefix: Prefix) -> int:
+        """How many windows a prefix fills."""
+        return sum(self.handles[serial].size for serial in prefix.handles)
 
     def _count(self, **changes: int) -> Ledger:
         """The ledger with fields raised or lowered."""
@@ -241,31 +293,35 @@ class State:
     def mapped(self, mapping: Mapping) -> "State":
         """A mapping is about to be made: it holds a reference from now on."""
         there = self.reservations[mapping.reservation].mappings
-        handle = self.handles[mapping.handle]
-        return evolve(
+        state = evolve(
             self,
             reservations=self._with_mappings(
                 mapping.reservation, tuple(sorted((*there, mapping), key=lambda each: each.window))
             ),
-            handles=self.handles.put(
-                handle.serial, evolve(handle, references=handle.references + 1)
-            ),
             ledger=self._count(mapped=mapping.size),
         )
+        return state._referenced(mapping.handle, mappings=1)
 
     def unmapped(self, mapping: Mapping) -> "State":
         """A mapping is confirmed gone, or confirmed never made: its reference ends."""
         there = self.reservations[mapping.reservation].mappings
-        handle = self.handles[mapping.handle]
-        return evolve(
+        state = evolve(
             self,
             reservations=self._with_mappings(
                 mapping.reservation, tuple(each for each in there if each.window != mapping.window)
             ),
-            handles=self.handles.put(
-                handle.serial, evolve(handle, references=handle.references - 1)
-            ),
             ledger=self._count(mapped=-mapping.size),
+        )
+        return state._referenced(mapping.handle, mappings=-1)
+
+    def _referenced(self, handle: int, mappings: int = 0, prefixes: int = 0) -> "State":
+        """A handle's references change; what only prefixes keep is *held*."""
+        old = self.handles[handle]
+        new = evolve(old, mappings=old.mappings + mappings, prefixes=old.prefixes + prefixes)
+        return evolve(
+            self,
+            handles=self.handles.put(handle, new),
+            ledger=self._count(held=new.held - old.held),
         )
 
     def rights(self, run: tuple[Mapping, ...], rights: Rights) -> "State":
@@ -293,6 +349,31 @@ class State:
                 ),
             ),
         )
+
+    # --- prefixes -------------------------------------------------------------------------
+
+    def published(self, reservation: int, handles: tuple[int, ...]) -> "State":
+        """An owner's leading handles become a prefix, which holds each of them."""
+        made = Prefix(self.next_prefix, reservation, handles)
+        state = evolve(
+            self,
+            prefixes=self.prefixes.put(made.serial, made),
+            next_prefix=made.serial + 1,
+        )
+        for handle in handles:
+            state = state._referenced(handle, prefixes=1)
+        return state
+
+    def sealed(self, prefix: Prefix) -> "State":
+        """All of a prefix can only be read."""
+        return evolve(self, prefixes=self.prefixes.put(prefix.serial, evolve(prefix, sealed=True)))
+
+    def ended(self, prefix: Prefix) -> "State":
+        """A prefix is retired or cancelled: its references end."""
+        state = evolve(self, prefixes=self.prefixes.without(prefix.serial))
+        for handle in prefix.handles:
+            state = state._referenced(handle, prefixes=-1)
+        return state
 
     # --- the limit and the device -----------------------------------------------------------
 
@@ -332,6 +413,10 @@ def observe(state: State) -> Observation:
         },
         handles={
             h.serial: HandleView(h.serial, h.size, h.quarantined) for h in state.handles.values()
+        },
+        prefixes={
+            p.serial: PrefixView(p.serial, p.reservation, p.handles, p.sealed)
+            for p in state.prefixes.values()
         },
         pool=tuple(entry.handle for entry in state.pool),
         ledger=state.ledger,

@@ -6,6 +6,7 @@ everything out, is still read, and any other is refused by name.
 """
 
 import json
+from collections.abc import Callable
 from typing import cast
 
 from attrs import evolve, frozen
@@ -13,7 +14,16 @@ from attrs import evolve, frozen
 from kvvmm_model.codes import Step as Kind
 from kvvmm_model.faulting import FaultPlan, FaultSpec, Manner
 from kvvmm_model.language import LanguageError, parse, show_step, show_world
-from kvvmm_model.machine import OPERATIONS
+from kvvmm_model.machine import (
+    Close,
+    Commit,
+    Operation,
+    Reclaim,
+    Release,
+    Reserve,
+    SetLimit,
+    Trim,
+)
 from kvvmm_model.sequence import NAN, NO_FAULTS, Sequence, Step, World
 from kvvmm_model.vocabulary import Policy, Settings
 
@@ -125,6 +135,16 @@ def _text(value: object) -> str:
 
 # --- version 1 ----------------------------------------------------------------------------------
 
+_OPERATIONS_1: dict[str, Callable[..., Operation]] = {
+    "reserve": Reserve,
+    "commit": Commit,
+    "release": Release,
+    "close": Close,
+    "trim": Trim,
+    "reclaim": Reclaim,
+    "set_limit": SetLimit,
+}
+
 
 def _read_1(entry: Json) -> Sequence:
     world = _read_world(cast("Json", entry["world"]))
@@ -143,7 +163,7 @@ def _read_world(entry: Json) -> World:
 
 
 def _read_step(entry: Json) -> Step:
-    kind = OPERATIONS[str(entry["operation"])]
+    kind = _OPERATIONS_1[str(entry["operation"])]
     faults = cast("list[Json]", entry.get("faults", []))
     arguments = {key: entry[key] for key in entry if key not in ("operation", "faults")}
     plan = FaultPlan(tuple(_read_fault(fault) for fault in faults)) if faults else NO_FAULTS

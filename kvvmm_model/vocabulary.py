@@ -25,6 +25,7 @@ __all__ = [
     "Observation",
     "Outcome",
     "Policy",
+    "PrefixView",
     "RangeView",
     "Refusal",
     "Refused",
@@ -125,6 +126,10 @@ class Driver(Protocol):
         """Give back exactly one reserved range (D-4)."""
         ...
 
+    def copy(self, target: int, source: int, size_bytes: int) -> Fault | None:
+        """Start copying bytes from one address to another; complete only after a fence."""
+        ...
+
     def fence(self) -> Fault | None:
         """Wait until the device has finished everything that was launched."""
         ...
@@ -170,16 +175,45 @@ class Refusal(Enum):
     """
 
     DEVICE_LOST = "the device was lost to an earlier error; only a new process helps"
-    STALE = "no open reservation of this manager has that serial; it was closed, or never ours"
+    STALE = (
+        "this manager has no open reservation, or no live prefix, of that serial; it was closed or"
+        " retired, or never ours"
+    )
     RANGE = (
         "sizes and offsets are whole bytes, not negative, within the reservation, and a size is"
-        " at least 1; an alignment is 0 or a power of two"
+        " at least 1; an alignment is 0 or a power of two; a group is not empty"
+    )
+    MISALIGNED = "a prefix is attached at a multiple of the granularity; use the nearest_bytes"
+    TOO_LONG = "the prefix reaches beyond the reservation; attach it earlier, or reserve more"
+    STRADDLING = (
+        "a prefix ends where a handle ends: publish fits_bytes or next_bytes, or commit up to the"
+        " cut by itself, so that a handle ends there"
     )
     QUARANTINED = (
         "windows in the range are quarantined: what became of them is not known; call reclaim,"
         " or use another range"
     )
-    NOT_COMMITTED = "no whole mapping lies inside the range; release what commit has backed"
+    RIGHTS_UNKNOWN = (
+        "a seal failed and could not be undone, so that the rights of windows in the range are not"
+        " known; repeat the seal, or release them"
+    )
+    SHARED = (
+        "windows in the range are sealed, and no sealed window is written again; commit from"
+        " first_offset_bytes on, or release them first"
+    )
+    OCCUPIED = "windows in the range hold something; release them, or attach elsewhere"
+    REPEATED = (
+        "a handle lies twice in the range, and a prefix holds it once; publish fits_bytes, or"
+        " attach without repeating"
+    )
+    UNSEALED = (
+        "what is to be shared is not sealed, and could be written under its readers; publish and"
+        " seal it first"
+    )
+    NOT_COMMITTED = (
+        "there is no memory where the operation needs it: release wants a whole mapping inside the"
+        " range, publish and fork want no hole"
+    )
     BUDGET = "the limit leaves no room, even with the pool given up; release memory, or set_limit"
 
 
@@ -213,8 +247,9 @@ class Done:
     """The operation did what it says.
 
     ``value`` by operation: reserve, the serial; commit, granules newly backed; release, a
-    ``Released``; close, the windows that stay quarantined; trim, granules confirmed released;
-    reclaim, mappings confirmed gone; set_limit, None.
+    ``Released``; close, the windows that stay quarantined; publish, the prefix's serial; seal,
+    granules whose rights were changed; attach, granules mapped; retire and trim, granules confirmed
+    released; fork, the children's serials; reclaim, mappings confirmed gone; set_limit, None.
     """
 
     value: object = None
@@ -224,7 +259,8 @@ class Ledger(NamedTuple):
     """What is held and who is charged, in granules; also the difference of two ledgers.
 
     ``charged`` = ``owned`` + ``unattributed``.  ``owned`` counts handles from create until their
-    release is confirmed, each once; ``mapped`` counts mappings not confirmed gone; ``pooled`` and
+    release is confirmed, each once; ``mapped`` counts mappings not confirmed gone, so that shared
+    memory counts once for every window it is seen in; ``held`` (by prefixes alone), ``pooled`` and
     ``quarantined`` count handles; ``unattributed`` is memory that a failed create may have taken,
     ``unattributed_addresses`` the same for address_reserve.
     """
@@ -234,6 +270,7 @@ class Ledger(NamedTuple):
     granted: int = 0
     owned: int = 0
     mapped: int = 0
+    held: int = 0
     pooled: int = 0
     quarantined: int = 0
     unattributed: int = 0
@@ -294,17 +331,27 @@ class HandleView(NamedTuple):
     quarantined: bool
 
 
+class PrefixView(NamedTuple):
+    """A live prefix: who published it, the handles it holds in window order, and its seal."""
+
+    prefix: int
+    reservation: int
+    handles: tuple[int, ...]
+    sealed: bool
+
+
 @frozen
 class Observation:
     """All that can be observed of a manager at rest, by serial.
 
-    ``ranges`` by reservation, ``mappings`` by (reservation, window), ``handles`` by serial;
-    ``pool`` is the serials of pooled handles, oldest first.
+    ``ranges`` by reservation, ``mappings`` by (reservation, window), ``handles`` and ``prefixes``
+    by serial; ``pool`` is the serials of pooled handles, oldest first.
     """
 
     ranges: Mapping[int, RangeView]
     mappings: Mapping[tuple[int, int], MappingView]
     handles: Mapping[int, HandleView]
+    prefixes: Mapping[int, PrefixView]
     pool: tuple[int, ...]
     ledger: Ledger
     lost: bool
@@ -322,12 +369,13 @@ class Observation:
                 *self.ranges.values(),
                 *self.mappings.values(),
                 *self.handles.values(),
+                *self.prefixes.values(),
                 *(("pooled", serial) for serial in self.pool),
             )
         )
 
 
-Fact = RangeView | MappingView | HandleView | tuple[str, int]
+Fact = RangeView | MappingView | HandleView | PrefixView | tuple[str, int]
 """One observable thing; ``("pooled", serial)`` is a handle's place in the pool."""
 
 
@@ -354,6 +402,17 @@ class Failed:
     fault: Fault
     residue: Residue
     cleanup_faults: tuple[Fault, ...] = ()
+
+    @property
+    def undone(self) -> bool:
+        """Whether all that was begun is undone: nothing is left in doubt.
+
+        Then, and only then, a caller may go on as if the operation had been refused, for example
+        with private memory in place of shared.  Pooled memory that was given up is gone all the
+        same.
+        """
+        ledger = self.residue.ledger
+        return not (self.residue.new or ledger.unattributed or ledger.unattributed_addresses)
 
 
 Outcome = Done | Refused | Failed

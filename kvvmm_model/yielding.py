@@ -90,6 +90,14 @@ class YieldingDriver:
         sleep(0)
         return answer
 
+    def copy(self, target: int, source: int, size_bytes: int) -> Fault | None:
+        """As the inner driver."""
+        sleep(0)
+        with self._lock:
+            answer = self._inner.copy(target, source, size_bytes)
+        sleep(0)
+        return answer
+
     def fence(self) -> Fault | None:
         """As the inner driver."""
         sleep(0)

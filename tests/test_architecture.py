@@ -213,10 +213,16 @@ def test_readme_begins_with_the_two_commands() -> None:
     assert "pytest" in blocks[1][1]
 
 
-@pytest.mark.parametrize(
-    "program", re.findall(r"^```python\n(.*?)^```$", _text(README), re.DOTALL | re.MULTILINE)
-)
-def test_readme_program_runs(program: str, tmp_path: Path) -> None:
+def _programs(pages: list[Path]) -> list[str]:
+    return [
+        program
+        for page in pages
+        for program in re.findall(r"^```python\n(.*?)^```$", _text(page), re.DOTALL | re.MULTILINE)
+    ]
+
+
+@pytest.mark.parametrize("program", _programs(PAGES))
+def test_program_on_a_page_runs(program: str, tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-W", "error", "-c", program]
     if "def test_" in program:  # a test is for pytest, with our plug-in
         file = tmp_path / "test_program.py"

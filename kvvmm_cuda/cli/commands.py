@@ -7,6 +7,7 @@ import click
 from kvvmm_cuda.cli.campaigns import run
 from kvvmm_cuda.cli.doctor import doctor
 from kvvmm_cuda.cli.options import Asked, run_options
+from kvvmm_cuda.cli.plan import plan
 from kvvmm_cuda.cli.replaying import replay
 from kvvmm_cuda.cli.trying import attempt
 from kvvmm_cuda.cli.version import version
@@ -51,6 +52,7 @@ def _doctor(device: int, *, as_data: bool) -> None:
 
 kvvmm.add_command(replay)
 kvvmm.add_command(attempt)
+kvvmm.add_command(plan)
 
 
 def _end(code: int) -> None:

@@ -5,7 +5,15 @@ from collections.abc import Iterator, Sequence
 from attrs import evolve, frozen
 
 from kvvmm_model.state import State, observe
-from kvvmm_model.vocabulary import HandleView, Ledger, MappingView, Observation, RangeView, Standing
+from kvvmm_model.vocabulary import (
+    HandleView,
+    Ledger,
+    MappingView,
+    Observation,
+    RangeView,
+    Rights,
+    Standing,
+)
 
 __all__ = ["changes", "count", "ledger_changes", "left"]
 
@@ -28,7 +36,13 @@ def changes(before: State, after: State) -> list[str]:
         return []
     ours, theirs = observe(before), observe(after)
     lost = [f"the device is lost (code {after.lost})"] if after.lost != before.lost else []
-    return [*_ranges(ours, theirs), *_windows(ours, theirs), *_handles(ours, theirs), *lost]
+    return [
+        *_ranges(ours, theirs),
+        *_windows(ours, theirs),
+        *_handles(ours, theirs),
+        *_prefixes(ours, theirs),
+        *lost,
+    ]
 
 
 def _ranges(before: Observation, after: Observation) -> Iterator[str]:
@@ -77,7 +91,8 @@ def _windows(before: Observation, after: Observation) -> Iterator[str]:
         if old == new or view is None:
             continue
         serial, start = place
-        moved = (_window(old, before, serial), _window(new, after, serial))
+        begun = _window(old, before, serial) if serial in before.ranges else "new"
+        moved = (begun, _window(new, after, serial))
         run = _Run(serial, start, start + view.size, moved, (view.handle,))
         longer = runs[-1].with_next(run) if runs else None
         runs[-1 if longer else len(runs) :] = [longer or run]
@@ -89,9 +104,14 @@ def _windows(before: Observation, after: Observation) -> Iterator[str]:
         )
 
 
+_STATES = {Rights.READ: "shared", Rights.UNKNOWN: "rights unknown"}
+
+
 def _window(view: MappingView | None, seen: Observation, serial: int) -> str:
+    if view is not None and view.quarantined:
+        return f"quarantined, rights {view.rights.name}"
     if view is not None:
-        return f"quarantined, rights {view.rights.name}" if view.quarantined else "committed"
+        return _STATES.get(view.rights, "committed")
     found = seen.ranges.get(serial)
     return "reserved" if found is not None and found.standing is Standing.OPEN else "over"
 
@@ -117,7 +137,20 @@ def _handle(view: HandleView | None, seen: Observation) -> str:
         return "gone"
     if view.quarantined:
         return "quarantined"
-    return "pooled" if view.handle in seen.pool else "mapped"
+    if view.handle in seen.pool:
+        return "pooled"
+    mapped = any(mapping.handle == view.handle for mapping in seen.mappings.values())
+    return "mapped" if mapped else "held"
+
+
+def _prefixes(before: Observation, after: Observation) -> Iterator[str]:
+    for serial in sorted({*before.prefixes, *after.prefixes}):
+        old, new = before.prefixes.get(serial), after.prefixes.get(serial)
+        if new is not None and new != old:
+            how = "sealed" if new.sealed else f"published by r{new.reservation}"
+            yield f"p{serial}: {how} ({_named(new.handles)})"
+        elif old is not None and new is None:
+            yield f"p{serial}: {'retired' if old.sealed else 'cancelled'}"
 
 
 def _named(handles: Sequence[int]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
+from typing import cast
 
 from attrs import frozen
 from rich.console import Console
@@ -11,7 +12,20 @@ from kvvmm_cuda.cli.differing import changes, count, ledger_changes
 from kvvmm_cuda.cli.lab import Asked, Made, Told
 from kvvmm_model.faulting import FaultSpec, Manner
 from kvvmm_model.language import show_fault, show_operation
-from kvvmm_model.machine import Close, Commit, Operation, Reclaim, Release, Reserve, Trim
+from kvvmm_model.machine import (
+    Attach,
+    Close,
+    Commit,
+    Fork,
+    Operation,
+    Publish,
+    Reclaim,
+    Release,
+    Reserve,
+    Retire,
+    Seal,
+    Trim,
+)
 from kvvmm_model.vocabulary import Done, Failed, Refused, Released
 
 __all__ = ["Line", "drawn", "outcome_words", "statement", "tell", "unmet_words"]
@@ -167,7 +181,15 @@ def _done(operation: Operation, value: object, unit: int) -> str:
             return f"{count(size, 'window')} unmapped" + (f"; kept: {held}" if kept else "")
         case Close(), _ if value:
             return f"what was quarantined stays: windows {value}"
-        case Trim(), int():
+        case Publish(), int():
+            return f"p{value}"
+        case Seal(), int():
+            return f"{count(value, 'window')} read-only from now on"
+        case Attach(), int():
+            return f"{count(value, 'window')} mapped, to be read"
+        case Fork(), tuple():
+            return ", ".join(f"r{child}" for child in cast("tuple[int, ...]", value))
+        case ((Trim() | Retire()), int()):
             return f"{count(value, 'granule')} given back"
         case Reclaim(), int():
             return f"{count(value, 'mapping')} confirmed gone"

@@ -121,6 +121,7 @@ class CudaDriver:
         self._cu_synchronize = _total(cu.cuCtxSynchronize)
         self._cu_memset = _total(cu.cuMemsetD32Async)
         self._cu_copy = _total(cu.cuMemcpyDtoH)
+        self._cu_copy_on_device = _total(cu.cuMemcpyDtoDAsync)
         self._cu_info = _total(cu.cuMemGetInfo, 3)
         # Stream 0 is whatever the environment makes of it; this one is the legacy stream always.
         self._stream = cu.CUstream(cu.CU_STREAM_LEGACY)
@@ -174,6 +175,13 @@ class CudaDriver:
     def clear(self, address: int, size_bytes: int) -> Fault | None:
         """Zeros on the legacy stream: after what was launched there, done only at a fence."""
         return self.write(address, size_bytes, 0)
+
+    def copy(self, target: int, source: int, size_bytes: int) -> Fault | None:
+        """``cuMemcpyDtoDAsync`` on the legacy stream; done only at a fence."""
+        status, _ = self._within(
+            lambda: self._cu_copy_on_device(target, source, size_bytes, self._stream)
+        )
+        return Fault(Step.COPY, status) if status else None
 
     def fence(self) -> Fault | None:
         """``cuCtxSynchronize`` of the primary context: every stream of it (D-26)."""

@@ -35,6 +35,7 @@ def close(records: Records, driver: Driver, reservation: object) -> Outcome:
 
 def _depart(departure: Departure, found: Reservation) -> None:
     work, leaving = departure.work, departure.leaving
+    departure.cancel(found.unsealed)
     if leaving and not work.fence():
         work.quarantine(leaving)
         return

@@ -52,6 +52,8 @@ def _depart(departure: Departure) -> None:
     work = departure.work
     if not work.fence():
         return
+    first = departure.leaving[0]
+    departure.cancel([p for p in first.reservation.unsealed if first.window < p.size])
     departure.choose()
     departure.clear()
     if departure.called and not work.fence():

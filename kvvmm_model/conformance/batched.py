@@ -16,9 +16,10 @@ from hypothesis.database import ExampleDatabase
 from kvvmm_model.conformance.choices import STEP_BYTES, WORLD_BYTES, FromBytes, Part
 from kvvmm_model.conformance.comparison import Comparison, Divergence
 from kvvmm_model.conformance.hypothesis_form import Findings
+from kvvmm_model.conformance.ingredients import Habit
 from kvvmm_model.conformance.run import Note, OpenDriver, ignore, run
 from kvvmm_model.conformance.subject import MakeSubject
-from kvvmm_model.conformance.swarm import NAMES, Habit, Maker, bounded
+from kvvmm_model.conformance.swarm import Maker, bounded
 from kvvmm_model.machine import Reserve
 from kvvmm_model.sequence import Sequence, Step
 
@@ -31,7 +32,7 @@ BYTES = WORLD_BYTES + LENGTH * STEP_BYTES
 PASSAGES = 253
 """From here on, a step's first byte stands for a passage of several steps."""
 
-NEEDS_ONE = ("commit", "release", "close")
+NEEDS_ONE = ("commit", "release", "close", "publish", "attach", "fork")
 """Operations that show little where no reservation is open."""
 
 
@@ -48,7 +49,7 @@ def decode(
     choices = FromBytes(data)
     maker = Maker(choices, unit, faults=with_faults)
     world = maker.world()
-    habit = maker.habit()
+    habit = maker.habit(sharing=choices.seldom(0.5))
     bounds = _bounds(habit)
     steps: list[Step] = []
     for number in range(LENGTH):
@@ -57,7 +58,7 @@ def decode(
             choices.turn(Part.PASSAGE)
             steps += maker.passage(habit)
         elif first:
-            steps += _read(maker, habit, _name(first, bounds))
+            steps += _read(maker, habit, _name(first, habit, bounds))
     return bounded(Sequence(world, tuple(steps)), most)
 
 
@@ -68,7 +69,7 @@ def _read(maker: Maker, habit: Habit, name: str) -> list[Step]:
         # Made up for, not put in its place: so it stays itself when a reservation is taken away.
         reserve = Reserve(habit.longest * maker.unit)
         before = [maker.plain(reserve) for _ in range(habit.reservations)]
-    return [*before, *maker.steps(name, habit)]
+    return [*before, *maker.steps(maker.towards(name), habit)]
 
 
 def _bounds(habit: Habit) -> tuple[int, ...]:
@@ -77,9 +78,9 @@ def _bounds(habit: Habit) -> tuple[int, ...]:
     return tuple((PASSAGES - 1) * upto // total for upto in accumulate(habit.weights))
 
 
-def _name(first: int, bounds: tuple[int, ...]) -> str:
+def _name(first: int, habit: Habit, bounds: tuple[int, ...]) -> str:
     """The operation of a first byte that stands for one."""
-    return next(name for name, bound in zip(NAMES, bounds, strict=True) if first <= bound)
+    return next(name for name, bound in zip(habit.names, bounds, strict=True) if first <= bound)
 
 
 # --- the comparison over what is drawn ----------------------------------------------------------

@@ -54,6 +54,9 @@ class _Between:
     def address_free(self, address: int, size_bytes: int) -> Fault | None:
         return self._inner.address_free(address, size_bytes)
 
+    def copy(self, target: int, source: int, size_bytes: int) -> Fault | None:
+        return self._inner.copy(target, source, size_bytes)
+
     def fence(self) -> Fault | None:
         return self._inner.fence()
 

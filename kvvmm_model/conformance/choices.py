@@ -26,9 +26,9 @@ class Part(IntEnum):
 
 
 WIDTHS: dict[Part, int] = {
-    Part.WORLD: 18,
+    Part.WORLD: 24,
     Part.NAME: 1,
-    Part.PLACE: 4,
+    Part.PLACE: 9,
     Part.BEFORE: 2,
     Part.AMOUNT: 8,
     Part.FAULTS: 14,

@@ -17,7 +17,7 @@ from kvvmm_model.conformance.truth import TellsTruth, untrue, wrong_rights
 from kvvmm_model.driver_model import Memory
 from kvvmm_model.faulting import FaultingDriver, FaultSpec
 from kvvmm_model.invariants import broken
-from kvvmm_model.machine import Close, Operation, Reclaim, Trim, apply, name_of
+from kvvmm_model.machine import Close, Operation, Reclaim, Retire, Trim, apply, name_of
 from kvvmm_model.recording import Call, CallNames, RecordingDriver
 from kvvmm_model.sequence import NO_FAULTS, Step, World
 from kvvmm_model.state import State, Transition, initial, observe
@@ -159,9 +159,11 @@ class Comparison:
 
     def _bytes(self, seen: Seen) -> Iterator[str]:
         if self._contents is not None and not self.state.lost:
-            self._contents.follow(self.state, seen.step.operation, seen.transition.outcome)
-            yield from self._contents.wrong(self.state)
-            yield from self._contents.write(self.state)
+            self._contents.follow(
+                self.state, seen.step.operation, seen.transition.outcome, seen.calls
+            )
+            yield from self._contents.wrong()
+            yield from self._contents.write()
 
     def _repeated(self, seen: Seen) -> Iterator[str]:
         """L-11: what failed succeeds when the fault is gone, or is refused for what it left."""
@@ -184,13 +186,17 @@ class Comparison:
     # --- the end of a sequence --------------------------------------------------------------
 
     def end(self) -> Iterator[Seen]:
-        """Close, trim and reclaim everything without faults, and see what is left (L-10)."""
+        """Close, retire, trim and reclaim everything without faults; see what is left (L-10)."""
         reservations = [
             found.serial
             for found in self.state.reservations.values()
             if found.standing is Standing.OPEN
         ]
-        operations: list[Operation] = [Reclaim(), *map(Close, reservations)]
+        operations: list[Operation] = [
+            Reclaim(),
+            *map(Close, reservations),
+            *map(Retire, self.state.prefixes),
+        ]
         for operation in (*operations, Trim(MAX_BYTES), Reclaim()):
             yield self.step(Step(operation, NO_FAULTS))
         for finding in self._left():
@@ -240,8 +246,9 @@ def _explained(reason: Refusal, failed: Failed, before: State) -> bool:
         case Refusal.BUDGET:
             # What was given up for a commit may have been replaced by what nobody can name.
             kept = (residue.ledger.charged, residue.ledger.quarantined, residue.ledger.unattributed)
-            return any(amount > 0 for amount in kept)
-        case Refusal.RANGE:
+            # A pool hit that ended in quarantine cannot be had again.
+            return any(amount > 0 for amount in kept) or residue.ledger.pooled < 0
+        case _:
             return False
 
 

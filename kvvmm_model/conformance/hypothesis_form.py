@@ -6,7 +6,7 @@ shrinking is free to change what comes before.
 
 from collections.abc import Callable
 
-from attrs import define, frozen
+from attrs import define
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -17,102 +17,37 @@ from hypothesis.stateful import (
     run_state_machine_as_test,  # pyright: ignore[reportUnknownVariableType] - untyped there
 )
 
-from kvvmm_model.codes import Step as Kind
 from kvvmm_model.conformance.comparison import Comparison, Divergence
+from kvvmm_model.conformance.guesses import Foreseen
 from kvvmm_model.conformance.run import AFTER_LOSS, Note, OpenDriver, ignore
+from kvvmm_model.conformance.strategies import (
+    LONGEST,
+    SERIALS,
+    Recent,
+    amounts,
+    faults,
+    lengths,
+    ranges,
+    worlds,
+)
 from kvvmm_model.conformance.subject import MakeSubject
-from kvvmm_model.conformance.swarm import BAD, FAULT_POINTS, INJECTABLE, STICKY_PAIRS, forward
-from kvvmm_model.faulting import FaultPlan, FaultSpec, Manner
+from kvvmm_model.faulting import FaultPlan
 from kvvmm_model.machine import (
+    Attach,
     Close,
     Commit,
+    Fork,
     Operation,
+    Publish,
     Reclaim,
     Release,
     Reserve,
+    Retire,
+    Seal,
     SetLimit,
     Trim,
 )
 from kvvmm_model.sequence import NO_FAULTS, Sequence, Step, World
-from kvvmm_model.vocabulary import Policy, Settings
-
-LONGEST = 6
-"""Windows of the largest reservation that is drawn."""
-
-
-@st.composite
-def _spec(draw: st.DrawFn, kinds: tuple[Kind, ...], *, lasting: bool | None = None) -> FaultSpec:
-    kind = draw(st.sampled_from(kinds))
-    rarely = draw(st.integers(0, 40)) == 40
-    manner, code = draw(st.sampled_from((STICKY_PAIRS if rarely else INJECTABLE)[kind]))
-    return FaultSpec(
-        step=kind,
-        manner=manner,
-        code=code,
-        nth=draw(st.sampled_from((1, 1, 2, 3))),
-        part=draw(st.integers(0, 3)) if manner is Manner.IN_PART else 0,
-        lasting=draw(st.booleans()) if lasting is None else lasting,
-    )
-
-
-def faults(name: str) -> st.SearchStrategy[FaultPlan]:
-    """Plans for an operation's calls: none, one, or one with others that undoing it may meet."""
-    kinds = FAULT_POINTS[name]
-    if not kinds:
-        return st.just(NO_FAULTS)
-    first = _spec(forward(name))
-    later = _spec(kinds, lasting=True)
-    plans = st.one_of(
-        st.tuples(first),
-        st.tuples(first, later),
-        st.tuples(first, later, later),
-    )
-    return st.one_of(st.just(NO_FAULTS), plans.map(FaultPlan))
-
-
-def amounts(unit: int, longest: int = LONGEST) -> st.SearchStrategy[object]:
-    """Bytes: mostly whole granules, sometimes not, rarely what nobody takes."""
-    whole = st.integers(0, longest).map(lambda granules: granules * unit)
-    ragged = st.integers(-1, longest * unit)
-    return st.one_of(*[whole] * 6, ragged, ragged, st.sampled_from(BAD))
-
-
-@st.composite
-def ranges(draw: st.DrawFn, unit: int) -> tuple[object, object]:
-    """Offset and size: mostly whole windows of a reservation of the usual size."""
-    if draw(st.integers(0, 7)) == 7:
-        return draw(amounts(unit)), draw(amounts(unit))
-    first = draw(st.integers(0, LONGEST - 1))
-    return first * unit, draw(st.integers(1, LONGEST - first)) * unit
-
-
-@frozen
-class Recent:
-    """A reservation by how recent it is, among those that should be open."""
-
-    rank: int
-
-
-SERIALS: st.SearchStrategy[object] = st.one_of(
-    st.integers(0, 2).map(Recent),
-    st.integers(0, 2).map(Recent),
-    st.integers(0, 2).map(Recent),
-    st.sampled_from((0, 1, 2, 7, None, True, "1")),
-)
-
-
-@st.composite
-def worlds(draw: st.DrawFn, unit: int, most: int) -> World:
-    """Settings, limit and capacity; at most ``most`` granules of memory."""
-    limit = min(most, draw(st.sampled_from((12, 8, 6, 4, 2, 1))))
-    drawn = Settings(
-        unit,
-        policy=draw(st.sampled_from(Policy)),
-        longest_run=draw(st.integers(1, 5)),
-        retention=draw(st.sampled_from((0, 1, 3, 8))),
-        clear_pooled=draw(st.integers(0, 5)) > 0,
-    )
-    return World(drawn, limit, capacity=draw(st.integers(max(1, limit - 2), limit + 2)))
 
 
 @define
@@ -140,11 +75,14 @@ def machine(
     """
     kept = findings if findings is not None else Findings()
 
-    sizes, spans = amounts(unit), ranges(unit)
+    sizes, spans, cuts = amounts(unit), ranges(unit), lengths(unit)
 
     def plans(name: str) -> st.SearchStrategy[FaultPlan]:
         return faults(name) if with_faults else st.just(NO_FAULTS)
 
+    places = st.one_of(
+        st.just(0), st.just(0), st.integers(0, LONGEST).map(lambda n: n * unit), sizes
+    )
     plenty = st.just(most * unit)
     limits = st.one_of(plenty, plenty, plenty, amounts(unit, min(LONGEST, most)))
 
@@ -157,19 +95,25 @@ def machine(
             self.drawn: World | None = None
             self.steps: list[Step] = []
             self.after_loss = 0
-            self.issued = 0
-            self.expected: list[object] = []
+            self.foreseen: Foreseen | None = None
             self.failed = False
 
         @initialize(world=worlds(unit, most), backed=st.lists(st.integers(0, LONGEST), max_size=3))
         def begin(self, world: World, backed: list[int]) -> None:
             """Open the world, mostly with memory in it: without any there is little to see."""
             self.drawn = world
+            self.foreseen = Foreseen(world)
             self.comparison = Comparison(make, open_driver(world), world, timed=timed)
             for windows in backed:
                 self.reserve(LONGEST * unit, 0, NO_FAULTS)
                 if windows:
-                    self.do(Commit(self.issued, 0, windows * unit), NO_FAULTS)
+                    self.do(Commit(self.ahead.issued, 0, windows * unit), NO_FAULTS)
+
+        @property
+        def ahead(self) -> Foreseen:
+            """What the model says to what was drawn; no answer of the subject is in it."""
+            assert self.foreseen is not None
+            return self.foreseen
 
         def do(self, operation: Operation, plan: FaultPlan) -> None:
             """One compared step."""
@@ -178,6 +122,7 @@ def machine(
             if self.after_loss > AFTER_LOSS:
                 return  # it was seen often enough that everything is refused
             self.steps.append(Step(operation, plan))
+            self.ahead.follow(self.steps[-1])
             try:
                 note(self.comparison.step(self.steps[-1]))
             except Divergence as divergence:
@@ -194,13 +139,23 @@ def machine(
             kept.last = (Sequence(self.drawn, tuple(self.steps)), divergence)
 
         def named(self, serial: object) -> object:
-            """The serial that is meant: a guess from what was drawn, never from an answer."""
+            """The reservation that is meant; where none is open, one is opened."""
             if not isinstance(serial, Recent):
                 return serial
-            if not self.expected:
+            if not self.ahead.backed:
                 self.reserve(LONGEST * unit, 0, NO_FAULTS)
-                self.do(Commit(self.issued, 0, 2 * unit), NO_FAULTS)
-            return self.expected[-1 - serial.rank % len(self.expected)]
+                self.do(Commit(self.ahead.issued, 0, 2 * unit), NO_FAULTS)
+            return serial.among(list(self.ahead.backed))
+
+        def prefix(self, serial: object, *, sealed: bool) -> object:
+            """The prefix that is meant; where there is none of the kind, one is made."""
+            if not isinstance(serial, Recent):
+                return serial
+            if not self.ahead.prefixes(sealed=sealed):
+                self.publish_what_is_backed(self.named(Recent(0)), 2)
+                if sealed:
+                    self.do(Seal(self.ahead.published), NO_FAULTS)
+            return serial.among([prefix.serial for prefix in self.ahead.prefixes(sealed=sealed)])
 
         @rule(
             size=st.one_of(st.just(LONGEST * unit), sizes),
@@ -210,9 +165,6 @@ def machine(
         def reserve(self, size: object, alignment: object, plan: FaultPlan) -> None:
             """Take an address range."""
             self.do(Reserve(size, alignment), plan)
-            if plan is NO_FAULTS and size not in BAD and alignment != 3:
-                self.issued += 1
-                self.expected.append(self.issued)
 
         @rule(reservation=SERIALS, span=spans, plan=plans("commit"))
         def commit(self, reservation: object, span: tuple[object, object], plan: FaultPlan) -> None:
@@ -239,10 +191,65 @@ def machine(
         @rule(reservation=SERIALS, plan=plans("close"))
         def close(self, reservation: object, plan: FaultPlan) -> None:
             """End a reservation."""
+            self.do(Close(self.named(reservation)), plan)
+
+        @rule(reservation=SERIALS, size=cuts)
+        def publish(self, reservation: object, size: object) -> None:
+            """Make a prefix of what a reservation begins with, whatever that is."""
+            self.do(Publish(self.named(reservation), size), NO_FAULTS)
+
+        @rule(reservation=SERIALS, windows=st.integers(1, 4))
+        def publish_what_is_backed(self, reservation: object, windows: int) -> None:
+            """Make a prefix of memory that is there, if there is enough."""
             serial = self.named(reservation)
-            self.do(Close(serial), plan)
-            if serial in self.expected:
-                self.expected.remove(serial)
+            self.do(Commit(serial, 0, windows * unit), NO_FAULTS)
+            self.do(Publish(serial, windows * unit), NO_FAULTS)
+
+        @rule(prefix=SERIALS, plan=plans("seal"))
+        def seal(self, prefix: object, plan: FaultPlan) -> None:
+            """Make a prefix readable for all."""
+            self.do(Seal(self.prefix(prefix, sealed=False)), plan)
+
+        @rule(
+            where=st.lists(st.tuples(SERIALS, SERIALS, places), min_size=1, max_size=2),
+            plan=plans("attach"),
+        )
+        def attach(self, where: list[tuple[object, object, object]], plan: FaultPlan) -> None:
+            """Map prefixes, to be read."""
+            resolved = [
+                (self.named(r), self.prefix(p, sealed=True), offset) for r, p, offset in where
+            ]
+            self.do(Attach(tuple(resolved)), plan)
+
+        @rule(prefix=SERIALS, offset=places, plan=plans("attach"))
+        def attach_to_a_new_one(self, prefix: object, offset: object, plan: FaultPlan) -> None:
+            """Map a prefix where nothing lies yet."""
+            found = self.prefix(prefix, sealed=True)
+            self.reserve(LONGEST * unit, 0, NO_FAULTS)
+            self.do(Attach(((self.ahead.issued, found, offset),)), plan)
+
+        @rule(prefix=SERIALS, plan=plans("retire"))
+        def retire(self, prefix: object, plan: FaultPlan) -> None:
+            """End a prefix."""
+            self.do(Retire(self.prefix(prefix, sealed=True)), plan)
+
+        @rule(
+            parents=st.lists(st.tuples(SERIALS, cuts), min_size=1, max_size=2),
+            plan=plans("fork"),
+        )
+        def fork(self, parents: list[tuple[object, object]], plan: FaultPlan) -> None:
+            """Make children."""
+            self.do(Fork(tuple((self.named(r), length) for r, length in parents)), plan)
+
+        @rule(windows=st.integers(1, 3), beyond=st.integers(0, unit), plan=plans("fork"))
+        def fork_what_is_sealed(self, windows: int, beyond: int, plan: FaultPlan) -> None:
+            """A child that shares a few windows and copies some bytes of the next."""
+            self.reserve(LONGEST * unit, 0, NO_FAULTS)
+            parent = self.ahead.issued
+            self.publish_what_is_backed(parent, windows)
+            self.do(Seal(self.ahead.published), NO_FAULTS)
+            self.do(Commit(parent, windows * unit, unit), NO_FAULTS)
+            self.do(Fork(((parent, windows * unit + beyond),)), plan)
 
         @rule(size=sizes, plan=plans("trim"))
         def trim(self, size: object, plan: FaultPlan) -> None:

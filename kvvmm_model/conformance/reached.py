@@ -1,14 +1,15 @@
 """What a run reached: operations, refusals, fault points, states.  And what it never did."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kvvmm_model.codes import Step as Kind
 from kvvmm_model.conformance.comparison import Seen
-from kvvmm_model.conformance.swarm import FAULT_POINTS
+from kvvmm_model.conformance.ingredients import FAULT_POINTS
 from kvvmm_model.faulting import FaultSpec, Manner, all_specs
-from kvvmm_model.machine import OPERATIONS, Commit, name_of
-from kvvmm_model.vocabulary import Done, Failed, Policy, Refusal, Refused, Standing
+from kvvmm_model.machine import OPERATIONS, Attach, Commit, Fork, name_of
+from kvvmm_model.state import Mapping
+from kvvmm_model.vocabulary import Done, Failed, Policy, Refusal, Refused, Rights, Standing
 
 OUTCOMES = ("Done", "Refused", "Failed")
 
@@ -19,6 +20,8 @@ POSSIBLE_REFUSALS: dict[str, tuple[Refusal, ...]] = {
         Refusal.STALE,
         Refusal.RANGE,
         Refusal.QUARANTINED,
+        Refusal.RIGHTS_UNKNOWN,
+        Refusal.SHARED,
         Refusal.BUDGET,
     ),
     "release": (
@@ -29,6 +32,39 @@ POSSIBLE_REFUSALS: dict[str, tuple[Refusal, ...]] = {
         Refusal.NOT_COMMITTED,
     ),
     "close": (Refusal.DEVICE_LOST, Refusal.STALE),
+    "publish": (
+        Refusal.DEVICE_LOST,
+        Refusal.STALE,
+        Refusal.RANGE,
+        Refusal.STRADDLING,
+        Refusal.QUARANTINED,
+        Refusal.RIGHTS_UNKNOWN,
+        Refusal.REPEATED,
+        Refusal.NOT_COMMITTED,
+    ),
+    "seal": (Refusal.DEVICE_LOST, Refusal.STALE),
+    "attach": (
+        Refusal.DEVICE_LOST,
+        Refusal.STALE,
+        Refusal.RANGE,
+        Refusal.MISALIGNED,
+        Refusal.TOO_LONG,
+        Refusal.QUARANTINED,
+        Refusal.RIGHTS_UNKNOWN,
+        Refusal.OCCUPIED,
+        Refusal.UNSEALED,
+    ),
+    "retire": (Refusal.DEVICE_LOST, Refusal.STALE),
+    "fork": (
+        Refusal.DEVICE_LOST,
+        Refusal.STALE,
+        Refusal.RANGE,
+        Refusal.QUARANTINED,
+        Refusal.RIGHTS_UNKNOWN,
+        Refusal.UNSEALED,
+        Refusal.NOT_COMMITTED,
+        Refusal.BUDGET,
+    ),
     "trim": (Refusal.DEVICE_LOST, Refusal.RANGE),
     "reclaim": (Refusal.DEVICE_LOST, Refusal.STALE),
     "set_limit": (Refusal.DEVICE_LOST, Refusal.RANGE),
@@ -88,6 +124,34 @@ def _proved_range(seen: Seen) -> bool:
     return bool(before - set(seen.transition.state.reservations))
 
 
+def _mappings(seen: Seen) -> Iterator[Mapping]:
+    for found in seen.transition.state.reservations.values():
+        yield from found.mappings
+
+
+def _new_mappings(seen: Seen) -> Iterator[Mapping]:
+    before = seen.before.reservations
+    return (mapping for mapping in _mappings(seen) if mapping.reservation not in before)
+
+
+def _most_mappings(seen: Seen) -> int:
+    return max((handle.mappings for handle in seen.transition.state.handles.values()), default=0)
+
+
+def _doubtful_sharer(seen: Seen) -> bool:
+    handles = seen.transition.state.handles
+    return any(m.quarantined and handles[m.handle].references > 1 for m in _mappings(seen))
+
+
+def _group(seen: Seen) -> bool:
+    done = isinstance(seen.transition.outcome, Done)
+    match seen.step.operation:
+        case Attach(members) | Fork(members):
+            return done and len(members) > 1
+        case _:
+            return False
+
+
 STATES: dict[str, Callable[[Seen], bool]] = {
     "a handle of several granules": lambda seen: any(
         handle.size > 1 for handle in seen.transition.state.handles.values()
@@ -114,6 +178,21 @@ STATES: dict[str, Callable[[Seen], bool]] = {
     ),
     "a handle's release proved by its recycled value": _proved_handle,
     "a range's freeing proved by its recycled address": _proved_range,
+    "memory that prefixes alone hold": lambda seen: seen.transition.state.ledger.held > 0,
+    "memory with three mappings or more": lambda seen: _most_mappings(seen) > 2,
+    "a sealed window": lambda seen: any(mapping.sealed for mapping in _mappings(seen)),
+    "two prefixes over one handle": lambda seen: any(
+        handle.prefixes > 1 for handle in seen.transition.state.handles.values()
+    ),
+    "a window of unknown rights": lambda seen: any(
+        mapping.rights is Rights.UNKNOWN and not mapping.quarantined for mapping in _mappings(seen)
+    ),
+    "a doubtful mapping that keeps shared memory": _doubtful_sharer,
+    "a copy": lambda seen: _kinds(seen)[Kind.COPY] > 0,
+    "a child that shares and copies": lambda seen: (
+        _kinds(seen)[Kind.COPY] > 0 and any(mapping.sealed for mapping in _new_mappings(seen))
+    ),
+    "several children or sharers at once": _group,
     "a lost device": lambda seen: seen.transition.state.lost != 0,
 }
 """Situations worth reaching, by what they are; each is looked for at every step."""
@@ -124,6 +203,13 @@ WITHOUT_FAULTS: tuple[str, ...] = (
     "a commit from the pool alone",
     "pooled memory given up for a commit",
     "charged above the limit",
+    "memory that prefixes alone hold",
+    "memory with three mappings or more",
+    "a sealed window",
+    "two prefixes over one handle",
+    "a copy",
+    "a child that shares and copies",
+    "several children or sharers at once",
 )
 """The states that need no fault, on any driver."""
 
@@ -186,7 +272,11 @@ class Reached:
         return missing
 
 
-_WITHOUT_FAULTS = frozenset({Refusal.STALE, Refusal.RANGE, Refusal.NOT_COMMITTED, Refusal.BUDGET})
+_WITHOUT_FAULTS = frozenset(Refusal) - {
+    Refusal.DEVICE_LOST,
+    Refusal.QUARANTINED,
+    Refusal.RIGHTS_UNKNOWN,
+}
 
 
 def states(*, faults: bool) -> tuple[str, ...]:

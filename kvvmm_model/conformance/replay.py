@@ -74,6 +74,10 @@ class Replay:
         """As recorded."""
         return cast("Fault | None", self._answer(Step.ADDRESS_FREE, (address, size_bytes)))
 
+    def copy(self, target: int, source: int, size_bytes: int) -> Fault | None:
+        """As recorded."""
+        return cast("Fault | None", self._answer(Step.COPY, (target, source, size_bytes)))
+
     def fence(self) -> Fault | None:
         """As recorded."""
         return cast("Fault | None", self._answer(Step.FENCE, ()))

@@ -6,13 +6,25 @@ and turning rates up or down, differently each time, reaches more of them.
 
 from collections.abc import Sequence as Listed
 
-from attrs import evolve, frozen
+from attrs import evolve
 
-from kvvmm_model.codes import STICKY
 from kvvmm_model.codes import Step as Kind
 from kvvmm_model.conformance.choices import Choices, FromSeed, Part
+from kvvmm_model.conformance.guesses import Foreseen, Guesses, Hopeful
+from kvvmm_model.conformance.ingredients import (
+    ALONE,
+    BAD,
+    FAULT_POINTS,
+    INJECTABLE,
+    SHARING,
+    STICKY_PAIRS,
+    UNDOING,
+    Habit,
+    forward,
+)
+from kvvmm_model.conformance.sharing import Sharing
 from kvvmm_model.conformance.situations import Situations
-from kvvmm_model.faulting import FaultPlan, FaultSpec, Manner, all_specs
+from kvvmm_model.faulting import FaultPlan, FaultSpec, Manner
 from kvvmm_model.machine import (
     OPERATIONS,
     Close,
@@ -24,78 +36,36 @@ from kvvmm_model.machine import (
     SetLimit,
     Trim,
 )
-from kvvmm_model.sequence import NAN, NO_FAULTS, Sequence, Step, World
+from kvvmm_model.sequence import NO_FAULTS, Sequence, Step, World
 from kvvmm_model.vocabulary import MAX_BYTES, Policy, Settings
 
-FAULT_POINTS: dict[str, tuple[Kind, ...]] = {
-    "reserve": (Kind.ADDRESS_RESERVE,),
-    "commit": (
-        Kind.RELEASE,
-        Kind.CREATE,
-        Kind.MAP,
-        Kind.QUERY,
-        Kind.SET_ACCESS,
-        Kind.UNMAP,
-    ),
-    "release": (Kind.FENCE, Kind.CLEAR, Kind.UNMAP, Kind.QUERY, Kind.RELEASE),
-    "close": (
-        Kind.FENCE,
-        Kind.CLEAR,
-        Kind.UNMAP,
-        Kind.QUERY,
-        Kind.RELEASE,
-        Kind.ADDRESS_FREE,
-    ),
-    "trim": (Kind.RELEASE,),
-    "reclaim": (
-        Kind.FENCE,
-        Kind.QUERY,
-        Kind.UNMAP,
-        Kind.RELEASE,
-        Kind.ADDRESS_FREE,
-    ),
-    "set_limit": (),
+_LIKELY = {
+    "reserve": 4,
+    "commit": 20,
+    "release": 14,
+    "close": 3,
+    "publish": 5,
+    "seal": 6,
+    "attach": 10,
+    "retire": 3,
+    "fork": 10,
+    "trim": 3,
+    "reclaim": 4,
+    "set_limit": 1,
 }
-"""The kinds of driver call that each operation can make."""
-
-INJECTABLE: dict[Kind, tuple[tuple[Manner, int], ...]] = {
-    kind: tuple(pair for pair in all_specs(kind) if pair[1] not in STICKY) for kind in Kind
-}
-STICKY_PAIRS: dict[Kind, tuple[tuple[Manner, int], ...]] = {
-    kind: tuple(pair for pair in all_specs(kind) if pair[1] in STICKY) for kind in Kind
-}
-BAD: tuple[object, ...] = (-1, 0, 1 << 70, True, None, 1.5, "4096", NAN)
-"""Arguments that no operation takes."""
-
-
-def forward(name: str) -> tuple[Kind, ...]:
-    """The calls that an operation makes while nothing has failed yet."""
-    undoing = (Kind.QUERY, Kind.UNMAP, Kind.RELEASE) if name == "commit" else (Kind.QUERY,)
-    return tuple(kind for kind in FAULT_POINTS[name] if kind not in undoing)
-
-
-@frozen
-class Habit:
-    """How one sequence behaves: its mixture of operations and its rates."""
-
-    weights: tuple[int, ...]
-    fault_rate: float
-    bad_rate: float
-    sticky_rate: float
-    reservations: int
-    longest: int
-
-
-NAMES = tuple(OPERATIONS)
 
 
 class Swarm:
-    """Makes up the sequence of a seed; the same seed, the same sequence."""
+    """Makes up the sequence of a seed; the same seed, the same sequence.
+
+    In every other one, nothing is shared.
+    """
 
     def __init__(
         self, seed: int, *, granularity_bytes: int, faults: bool = True, length: int = 60
     ) -> None:
-        self._random = FromSeed(seed)
+        self._random = FromSeed(seed >> 1)
+        self._sharing = bool(seed & 1)
         self._maker = Maker(self._random, granularity_bytes, faults=faults)
         self._length = length
 
@@ -103,14 +73,14 @@ class Swarm:
         """World, habit and steps, in that order."""
         random, maker = self._random, self._maker
         world = maker.world()
-        habit = maker.habit()
-        names = random.choices(NAMES, habit.weights, k=self._length)
+        habit = maker.habit(sharing=self._sharing)
+        names = random.choices(habit.names, habit.weights, k=self._length)
         steps: list[Step] = []
         for drawn in ("reserve",) * habit.reservations + tuple(names):
             # Without a reservation there is little to see.
             name = drawn if maker.any_open or random.random() < 0.2 else "reserve"
-            steps += maker.steps(name, habit)
-            if random.seldom(0.02):
+            steps += maker.steps(maker.towards(name), habit)
+            if random.seldom(0.05 if self._sharing else 0.02):
                 steps += maker.passage(habit)
         return Sequence(world, tuple(steps))
 
@@ -122,20 +92,24 @@ class Maker:
         self._choices = choices
         self.unit = unit
         self._faults = faults
-        self._issued = 0
-        self._backed: dict[int, list[tuple[object, object]]] = {}
+        self._guesses: Guesses = Hopeful(BAD)
+        self._sharing: Sharing | None = None
 
     @property
     def any_open(self) -> bool:
         """Whether some reservation should be open."""
-        return bool(self._backed)
+        return bool(self._guesses.backed)
+
+    def towards(self, name: str) -> str:
+        """The operation, or one that comes before it where there is nothing to do it with."""
+        return name if self._sharing is None else self._sharing.towards(name)
 
     def steps(self, name: str, habit: Habit) -> list[Step]:
         """An operation, and what may follow its failure."""
         operation = self._operation(name, habit)
         self._choices.turn(Part.FAULTS)
         step = Step(operation, self._plan(name, habit))
-        self._expect(step)
+        self._guesses.follow(step)
         if not step.faults.specs:
             return [step]
         self._choices.turn(Part.AFTERMATH)
@@ -143,21 +117,24 @@ class Maker:
 
     def passage(self, habit: Habit) -> list[Step]:
         """Several steps that chance would hardly put together."""
-        situations = Situations(
-            self._choices,
-            self.unit,
-            lambda name: self._plan(name, habit),
-            faults=habit.fault_rate > 0,
-        )
-        steps = situations.draw(self._issued + 1)
+
+        def plan(name: str) -> FaultPlan:
+            return self._plan(name, habit)
+
+        faults = habit.fault_rate > 0
+        if self._sharing is not None and self._choices.usually(0.7):
+            steps = self._sharing.passage(plan, faults=faults)
+        else:
+            situations = Situations(self._choices, self.unit, plan, faults=faults)
+            steps = situations.draw(self._guesses.issued + 1)
         for step in steps:
-            self._expect(step)
+            self._guesses.follow(step)
         return steps
 
     def plain(self, operation: Operation) -> Step:
         """The operation without faults."""
         step = Step(operation)
-        self._expect(step)
+        self._guesses.follow(step)
         return step
 
     def _aftermath(self, step: Step, habit: Habit) -> list[Step]:
@@ -169,20 +146,6 @@ class Maker:
         if chance < (0.6 if lasting else 0.3):
             return [Step(Reclaim(), self._plan("reclaim", habit)), Step(Reclaim())]
         return []
-
-    def _expect(self, step: Step) -> None:
-        """Guess which serials will be open: no answer is known here, and a wrong guess is fine."""
-        match step.operation:
-            case Reserve(size, alignment) if not step.faults.specs:
-                if size not in BAD and alignment not in BAD[3:]:
-                    self._issued += 1
-                    self._backed[self._issued] = []
-            case Commit(int() as serial, offset, size) if serial in self._backed:
-                self._backed[serial].append((offset, size))
-            case Close(int() as serial):
-                _ = self._backed.pop(serial, None)
-            case _:
-                pass
 
     # --- worlds and habits ------------------------------------------------------------------
 
@@ -198,14 +161,21 @@ class Maker:
             clear_pooled=choices.usually(0.9),
         )
         limit = choices.choice((2, 4, 8, 16, 16))
-        return World(settings, limit, capacity=max(1, limit + choices.choice((-2, 0, 4, 16))))
+        capacity = max(1, limit + choices.choice((-2, 0, 4, 16)))
+        self._world = World(settings, limit, capacity)
+        return self._world
 
-    def habit(self) -> Habit:
+    def habit(self, *, sharing: bool) -> Habit:
         """How a sequence behaves; it is chosen just after the world."""
         choices = self._choices
-        likely = (4, 20, 14, 3, 3, 4, 1)
+        if sharing:
+            foreseen = Foreseen(self._world)
+            self._guesses, self._sharing = foreseen, Sharing(choices, self.unit, foreseen)
+        names = tuple(OPERATIONS) if sharing else ALONE
+        likely = tuple(_LIKELY[name] for name in names)
         weights = tuple(weight * choices.usually(0.85) for weight in likely)
         return Habit(
+            names=names,
             weights=weights if any(weights) else likely,
             fault_rate=choices.choice((0.0, 0.2, 0.5, 0.8)) if self._faults else 0.0,
             bad_rate=choices.choice((0.0, 0.02, 0.1)),
@@ -219,6 +189,8 @@ class Maker:
     def _operation(self, name: str, habit: Habit) -> Operation:
         choices = self._choices
         choices.turn(Part.PLACE)
+        if self._sharing is not None and name in SHARING:
+            return self._sharing.operation(name, habit)
         match name:
             case "reserve":
                 choices.turn(Part.AMOUNT)
@@ -229,6 +201,9 @@ class Maker:
                 return self._release(habit)
             case "close":
                 return Close(self._in_use(habit))
+            case "trim":
+                choices.turn(Part.AMOUNT)
+                return Trim(self._some((0, 1, self.unit, 4 * self.unit), habit))
             case "trim":
                 choices.turn(Part.AMOUNT)
                 return Trim(self._some((0, 1, self.unit, 4 * self.unit), habit))
@@ -246,13 +221,13 @@ class Maker:
     def _serial(self, habit: Habit) -> object:
         """Mostly a reservation that should be open, now and then one that should not."""
         choices = self._choices
-        if self._backed and choices.usually(0.9):
-            return self._some(tuple(self._backed), habit)
-        return self._some((choices.randint(0, 2 + self._issued),), habit)
+        if self._guesses.backed and choices.usually(0.9):
+            return self._some(tuple(self._guesses.backed), habit)
+        return self._some((choices.randint(0, 2 + self._guesses.issued),), habit)
 
     def _in_use(self, habit: Habit) -> object:
         """Mostly a reservation that something was committed in: its end has the most to do."""
-        used = tuple(serial for serial, backed in self._backed.items() if backed)
+        used = tuple(serial for serial, backed in self._guesses.backed.items() if backed)
         if used and self._choices.usually(0.7):
             return self._choices.choice(used)
         return self._serial(habit)
@@ -260,7 +235,7 @@ class Maker:
     def _release(self, habit: Habit) -> Operation:
         """Mostly of what was committed before."""
         serial = self._in_use(habit)
-        backed = self._backed.get(serial) if isinstance(serial, int) else None
+        backed = self._guesses.backed.get(serial) if isinstance(serial, int) else None
         self._choices.turn(Part.BEFORE)
         if backed and self._choices.usually(0.6):
             return Release(serial, *self._choices.choice(backed))
@@ -293,7 +268,9 @@ class Maker:
             return NO_FAULTS
         count = choices.choice((1, 1, 1, 2, 2, 3))
         first = choices.choice(kinds if choices.seldom(0.1) else forward(name))
-        others = [choices.choice(kinds) for _ in range(count - 1)]
+        # What undoes much is made of many kinds, and each would be met too rarely.
+        later = UNDOING.get(name, kinds) if self._sharing is not None else kinds
+        others = [choices.choice(later) for _ in range(count - 1)]
         if Kind.QUERY in others and name != "reclaim":  # nobody asks unless one of these failed
             first = choices.choice([kind for kind in (Kind.MAP, Kind.UNMAP) if kind in kinds])
         return FaultPlan(tuple(self._fault(kind, habit) for kind in (first, *others)))

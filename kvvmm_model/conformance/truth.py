@@ -3,11 +3,12 @@
 Only a driver that can tell the truth is asked (``TellsTruth``); the simulated one can.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from collections.abc import Mapping as Mapped
 from typing import Protocol, runtime_checkable
 
 from kvvmm_model.driver_model import LiveMapping
-from kvvmm_model.state import State
+from kvvmm_model.state import Mapping, State
 from kvvmm_model.vocabulary import Driver, Fault, Rights
 
 
@@ -21,11 +22,11 @@ class TellsTruth(Protocol):
         """Memory that exists."""
         ...
 
-    def live_ranges(self) -> Mapping[int, int]:
+    def live_ranges(self) -> Mapped[int, int]:
         """Bytes by address."""
         ...
 
-    def live_mappings(self) -> Mapping[int, LiveMapping]:
+    def live_mappings(self) -> Mapped[int, LiveMapping]:
         """Mappings by address."""
         ...
 
@@ -54,13 +55,13 @@ def _untrue_mappings(state: State, live: dict[int, LiveMapping]) -> Iterator[str
             handle = state.handles[mapping.handle].value
             if there is None or there.handle != handle:
                 yield f"{mapping} is {there} in the driver"
-            elif not mapping.quarantined and there.rights is not mapping.rights:
+            elif _differ(mapping, there.rights):
                 yield f"{mapping} has other rights in the driver: {there.rights.name}"
     for address, there in live.items():
         yield f"the driver has a mapping at {address:#x} that nobody counts: {there}"
 
 
-def _untrue_ranges(state: State, live: Mapping[int, int]) -> Iterator[str]:
+def _untrue_ranges(state: State, live: Mapped[int, int]) -> Iterator[str]:
     known = {found.address for found in state.reservations.values()}
     hidden = sum(size for address, size in live.items() if address not in known)
     if hidden > state.bytes(state.ledger.unattributed_addresses):
@@ -75,5 +76,11 @@ def wrong_rights(state: State, driver: Driver) -> Iterator[str]:
                 continue
             address = found.address_of(mapping.window, state.settings.granularity_bytes)
             answer = driver.query(address)
-            if isinstance(answer, Fault | None) or Rights(answer) is not mapping.rights:
+            if isinstance(answer, Fault | None) or _differ(mapping, Rights(answer)):
                 yield f"{mapping}: the driver answers {answer!s}"
+
+
+def _differ(mapping: Mapping, rights: Rights) -> bool:
+    """Whether the driver's rights are others, where we say that we know them."""
+    known = not mapping.quarantined and mapping.rights is not Rights.UNKNOWN
+    return known and rights is not mapping.rights

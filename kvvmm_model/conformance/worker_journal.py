@@ -7,6 +7,7 @@ byte in shared memory: the driver call that is being made.
 
 import json
 import os
+from collections.abc import Callable
 from mmap import mmap
 from pathlib import Path
 from typing import Any, cast
@@ -139,7 +140,15 @@ def _step_in(line: bytes) -> Step:
 
 
 def _operation(entry: list[Any]) -> Operation:
-    return OPERATIONS[entry[0]](*entry[1:])
+    kind = cast("Callable[..., Operation]", OPERATIONS[entry[0]])
+    return kind(*(_argument(value) for value in entry[1:]))
+
+
+def _argument(value: Any) -> object:
+    """A group of targets or parents was written as a list of lists."""
+    if not isinstance(value, list):
+        return cast("object", value)
+    return tuple(tuple(each) for each in cast("list[list[object]]", value))
 
 
 def _spec_in(entry: list[Any]) -> FaultSpec:

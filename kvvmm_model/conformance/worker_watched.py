@@ -104,6 +104,12 @@ class _Watched:
         self._answered()
         return answer
 
+    def copy(self, target: int, source: int, size_bytes: int) -> Fault | None:
+        self._call(Kind.COPY)
+        answer = self._inner.copy(target, source, size_bytes)
+        self._answered()
+        return answer
+
     def fence(self) -> Fault | None:
         self._call(Kind.FENCE)
         answer = self._inner.fence()

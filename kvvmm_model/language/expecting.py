@@ -1,6 +1,6 @@
 """What a script says must hold: after an operation, of its outcome, the ledger and its calls."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import cast
 
 from attrs import frozen
@@ -8,13 +8,20 @@ from attrs import frozen
 from kvvmm_model.codes import Step as Kind
 from kvvmm_model.conformance.comparison import Seen
 from kvvmm_model.language.words import Statement, Word, one_of, whole
-from kvvmm_model.vocabulary import Code, Done, Failed, Fault, Refusal, Refused, Released
+from kvvmm_model.state import Mapping, State
+from kvvmm_model.vocabulary import Code, Done, Failed, Fault, Refusal, Refused, Released, Rights
 
-LEDGER = ("charged", "owned", "mapped", "pooled", "quarantined", "unattributed", "free")
-STATES = ("committed", "doubtful")
+LEDGER = ("charged", "owned", "mapped", "held", "pooled", "quarantined", "unattributed", "free")
+STATES: dict[str, Callable[[Mapping], bool]] = {
+    "committed": lambda mapping: not mapping.quarantined,
+    "shared": lambda mapping: mapping.sealed and not mapping.quarantined,
+    "uncertain": lambda mapping: mapping.rights is Rights.UNKNOWN and not mapping.quarantined,
+    "doubtful": lambda mapping: mapping.quarantined,
+}
+"""Of windows: any that are not in doubt; those of them that are sealed, or of unknown rights."""
 WORDS = (
     *("done", "kept", "refused", "failed", "attached", "unchanged", "calls"),
-    *(*LEDGER, *STATES, "ranges", "lost"),
+    *(*LEDGER, *STATES, "ranges", "prefixes", "lost"),
 )
 
 
@@ -58,7 +65,9 @@ def _check(
         case "calls":
             return _calls(statement, rest)
         case "ranges":
-            return _ranges(statement, rest)
+            return _count_of(statement, "ranges are held", rest, lambda s: len(s.reservations))
+        case "prefixes":
+            return _count_of(statement, "prefixes live", rest, lambda s: len(s.prefixes))
         case name if name in LEDGER:
             return _ledger(statement, name, rest)
         case name if name in STATES:
@@ -184,9 +193,10 @@ def _fault(statement: Statement, rest: tuple[Word, ...]) -> Callable[[Fault], bo
 
 def _unchanged(seen: Seen) -> str | None:
     before, after = seen.before, seen.transition.state
-    same = (before.reservations, before.handles, before.pool, before.ledger) == (
+    same = (before.reservations, before.handles, before.prefixes, before.pool, before.ledger) == (
         after.reservations,
         after.handles,
+        after.prefixes,
         after.pool,
         after.ledger,
     )
@@ -231,28 +241,29 @@ def _ledger(
 def _windows(
     statement: Statement, name: str, rest: tuple[Word, ...]
 ) -> Callable[[Seen], str | None]:
-    """How many windows are committed, or in doubt, in all reservations together."""
-    wanted, doubtful = _number(statement, rest), name == "doubtful"
-
-    def sizes(seen: Seen) -> Iterator[int]:
-        for found in seen.transition.state.reservations.values():
-            for mapping in found.mappings:
-                if mapping.quarantined is doubtful:
-                    yield mapping.size
+    """How many windows are in a state, in all reservations together."""
+    wanted, fits = _number(statement, rest), STATES[name]
 
     def check(seen: Seen) -> str | None:
-        found = sum(sizes(seen))
+        found = sum(
+            mapping.size
+            for found in seen.transition.state.reservations.values()
+            for mapping in found.mappings
+            if fits(mapping)
+        )
         return None if found == wanted else f"{found} windows are {name}"
 
     return check
 
 
-def _ranges(statement: Statement, rest: tuple[Word, ...]) -> Callable[[Seen], str | None]:
-    """How many address ranges are held, or not confirmed given back."""
+def _count_of(
+    statement: Statement, what: str, rest: tuple[Word, ...], count: Callable[[State], int]
+) -> Callable[[Seen], str | None]:
+    """How many address ranges are held or not confirmed given back, or how many prefixes live."""
     wanted = _number(statement, rest)
 
     def check(seen: Seen) -> str | None:
-        found = len(seen.transition.state.reservations)
-        return None if found == wanted else f"{found} ranges are held"
+        found = count(seen.transition.state)
+        return None if found == wanted else f"{found} {what}"
 
     return check

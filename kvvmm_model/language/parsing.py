@@ -1,6 +1,7 @@
 """Text into sequences; every mistake is pointed at."""
 
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -10,12 +11,17 @@ from kvvmm_model.language.expecting import Expect, read_expect
 from kvvmm_model.language.words import Statement, Word, amount, one_of, statements, whole
 from kvvmm_model.machine import (
     OPERATIONS,
+    Attach,
     Close,
     Commit,
+    Fork,
     Operation,
+    Publish,
     Reclaim,
     Release,
     Reserve,
+    Retire,
+    Seal,
     SetLimit,
     Trim,
 )
@@ -81,6 +87,10 @@ def parse_statement(text: str, unit: int) -> Step:
 # --- operations ----------------------------------------------------------------------------------
 
 
+_CALLED = {"r": "reservation", "p": "prefix"}
+Member = TypeVar("Member")
+
+
 class _Reader:
     """The words of a statement, one after the other."""
 
@@ -116,19 +126,29 @@ class _Reader:
             problem = f"this is no {wanted}: give granules, or bytes with a unit, as 4 or 2MiB"
             raise self.statement.error(word, problem) from None
 
-    def reference(self, missing: object) -> object:
-        """A reservation, or what stands for none."""
+    def reference(self, missing: object, letter: str = "r") -> object:
+        """A reservation or a prefix, by its letter, or what stands for none."""
         word = self.word
-        if word is None or not word.text.startswith("r"):
+        if word is None or not word.text.startswith(letter):
             return missing
-        _ = self.take("a reservation")
+        _ = self.take(_CALLED[letter])
         number = whole(word.text[1:])
         if number is not None and number >= 0:
             return number
         try:
-            return amount(word.text.removeprefix("r="), 1)  # r=-1, r=none: what none can be
+            return amount(word.text.removeprefix(f"{letter}="), 1)  # r=-1, r=none: none can be that
         except ValueError:
-            raise self.statement.error(word, "reservations are r1, r2 and so on") from None
+            problem = f"{_CALLED[letter]}s are {letter}1, {letter}2 and so on"
+            raise self.statement.error(word, problem) from None
+
+    def group(self, each: Callable[[], Member]) -> tuple[Member, ...]:
+        """What is written between ``and``, or nothing."""
+        if self.keyword("nothing"):
+            return ()
+        found = [each()]
+        while self.keyword("and"):
+            found.append(each())
+        return tuple(found)
 
     def span(self) -> tuple[object, object]:
         """Offset and size in bytes, of ``A..B`` or ``at A size B``."""
@@ -160,11 +180,28 @@ def _read_reserve(reader: _Reader) -> Operation:
     return Reserve(size, reader.amount("alignment") if reader.keyword("align") else 0)
 
 
+def _read_attach(reader: _Reader) -> Operation:
+    def target() -> tuple[object, object, object]:
+        reservation, prefix = reader.reference(1), reader.reference(1, "p")
+        return reservation, prefix, reader.amount("offset")
+
+    return Attach(reader.group(target))
+
+
+def _read_fork(reader: _Reader) -> Operation:
+    return Fork(reader.group(lambda: (reader.reference(1), reader.amount("length"))))
+
+
 _READERS: dict[str, Callable[[_Reader], Operation]] = {
     "reserve": _read_reserve,
     "commit": lambda reader: Commit(reader.reference(1), *reader.span()),
     "release": lambda reader: Release(reader.reference(1), *reader.span()),
     "close": lambda reader: Close(reader.reference(1)),
+    "publish": lambda reader: Publish(reader.reference(1), reader.amount("size")),
+    "seal": lambda reader: Seal(reader.reference(1, "p")),
+    "attach": _read_attach,
+    "retire": lambda reader: Retire(reader.reference(1, "p")),
+    "fork": _read_fork,
     "trim": lambda reader: Trim(reader.amount("size")),
     "reclaim": lambda reader: Reclaim(reader.reference(None)),
     "set_limit": lambda reader: SetLimit(reader.amount("size")),

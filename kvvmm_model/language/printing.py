@@ -4,12 +4,17 @@ from kvvmm_model.codes import code_name
 from kvvmm_model.faulting import FaultSpec, Manner
 from kvvmm_model.language.words import show_amount, show_bytes
 from kvvmm_model.machine import (
+    Attach,
     Close,
     Commit,
+    Fork,
     Operation,
+    Publish,
     Reclaim,
     Release,
     Reserve,
+    Retire,
+    Seal,
     SetLimit,
     Trim,
     name_of,
@@ -73,6 +78,19 @@ def show_operation(operation: Operation, unit: int) -> str:
             return name
         case Reclaim(reservation):
             return f"{name} {_reference(reservation)}"
+        case Publish(reservation, size):
+            return f"{name} {_reference(reservation)} {show_amount(size, unit)}"
+        case Seal(prefix) | Retire(prefix):
+            return f"{name} {_reference(prefix, 'p')}"
+        case Attach(targets):
+            shown = (
+                f"{_reference(reservation)} {_reference(prefix, 'p')} {show_amount(offset, unit)}"
+                for reservation, prefix, offset in targets
+            )
+            return f"{name} {' and '.join(shown) or 'nothing'}"
+        case Fork(parents):
+            shown = (f"{_reference(r)} {show_amount(length, unit)}" for r, length in parents)
+            return f"{name} {' and '.join(shown) or 'nothing'}"
         case Trim(size) | SetLimit(size):
             return f"{name} {show_amount(size, unit)}"
 
@@ -81,10 +99,10 @@ def _is_zero(value: object) -> bool:
     return type(value) is int and value == 0
 
 
-def _reference(reservation: object) -> str:
-    if type(reservation) is int and reservation >= 0:
-        return f"r{reservation}"
-    return f"r={show_amount(reservation, 1)}"
+def _reference(serial: object, letter: str = "r") -> str:
+    if type(serial) is int and serial >= 0:
+        return f"{letter}{serial}"
+    return f"{letter}={show_amount(serial, 1)}"
 
 
 def _span(offset: object, size: object, unit: int) -> str:

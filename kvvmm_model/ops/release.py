@@ -1,10 +1,10 @@
 """release: windows lose their memory; the address stays reserved."""
 
 from kvvmm_model.calls import Calls
-from kvvmm_model.parts import clear, dispose, unmap
+from kvvmm_model.parts import cancel, clear, dispose, unmap
 from kvvmm_model.planning import contiguous, fit_for_pool
 from kvvmm_model.refusals import byte_range, named, quarantined
-from kvvmm_model.state import Mapping, State, Transition
+from kvvmm_model.state import Mapping, Prefix, State, Transition
 from kvvmm_model.vocabulary import Driver, Refusal, Refused, Released, refused
 
 
@@ -13,6 +13,7 @@ def release(
 ) -> Transition:
     """Release the mappings that lie wholly in ``[offset, offset + size)``; holes are skipped.
 
+    An unsealed prefix that loses a window is cancelled.  Memory that others hold stays charged.
     ``Done`` carries a ``Released``.  Fault points: 1 fence; 2 clear, one a run of what will be
     pooled; 3 fence, if a clear was called; 4 unmap, one a run, then query; 5 release.
     """
@@ -38,6 +39,7 @@ def release(
     before, calls = state, Calls(driver)
     if calls.fence() is not None:
         return calls.conclude(before, state.quarantined(leaving) if calls.lost else state)
+    state = cancel(state, _touched(state, leaving))
     called, clean = clear(state, fit_for_pool(state, leaving), calls)
     if called and calls.fence() is not None:
         # The clear may still land: unmapped under it, it would hit the next owner.
@@ -62,3 +64,13 @@ def release(
         for window in range(max(first, mapping.window), min(end, mapping.end))
     )
     return calls.conclude(before, state, Released(sum(m.size for m in leaving), kept))
+
+
+def _touched(state: State, leaving: tuple[Mapping, ...]) -> list[Prefix]:
+    """The unsealed prefixes of this reservation that lose a window."""
+    first = leaving[0]
+    return [
+        prefix
+        for prefix in state.unsealed_of(first.reservation)
+        if first.window < state.size_of(prefix)
+    ]

@@ -92,6 +92,7 @@ class Bindings:
             "cuMemAddressFree": (),
             "cuCtxSynchronize": (),
             "cuMemsetD32Async": (),
+            "cuMemcpyDtoDAsync": (),
             "cuMemcpyDtoH": (),
             "cuMemGetInfo": (10 * G, 64 * G),
             "cuDeviceGetName": (b"A device\0\0",),
@@ -154,9 +155,10 @@ CALLS: dict[str, tuple[Step, Callable[[CudaDriver], object]]] = {
     "cuMemAddressFree": (Step.ADDRESS_FREE, lambda d: d.address_free(0x7000, G)),
     "cuCtxSynchronize": (Step.FENCE, lambda d: d.fence()),
     "cuMemsetD32Async": (Step.CLEAR, lambda d: d.clear(0x7000, G)),
+    "cuMemcpyDtoDAsync": (Step.COPY, lambda d: d.copy(0x9000, 0x7000, 5)),
     "cuMemcpyDtoH": (Step.QUERY, lambda d: d.read(0x7000)),
 }
-IN_CONTEXT = ("cuCtxSynchronize", "cuMemsetD32Async", "cuMemcpyDtoH")
+IN_CONTEXT = ("cuCtxSynchronize", "cuMemsetD32Async", "cuMemcpyDtoDAsync", "cuMemcpyDtoH")
 
 
 def test_opening_device_answers_its_numbers(driver: CudaDriver) -> None:
@@ -205,6 +207,10 @@ def test_arguments_reach_the_call(driver: CudaDriver, bindings: Bindings) -> Non
     assert (descriptor.flags, descriptor.location.id) == (1, 0)
     address, word, count, stream = bindings.called("cuMemsetD32Async")[0]
     assert (address, word, count, int(stream)) == (0x7000, 0, G // 4, 1)
+    assert driver.copy(0x9000, 0x7000, 5) is None  # to, from; the same stream as a clear
+    target, source, size_bytes, other = bindings.called("cuMemcpyDtoDAsync")[0]
+    assert (target, source, size_bytes) == (0x9000, 0x7000, 5)
+    assert other is stream
 
 
 @pytest.mark.parametrize(

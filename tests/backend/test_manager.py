@@ -69,6 +69,14 @@ def test_every_refusal_has_a_class_of_its_own() -> None:
         Refusal.DEVICE_LOST: errors.DeviceLostError,
         Refusal.STALE: errors.StaleError,
         Refusal.RANGE: errors.RangeError,
+        Refusal.MISALIGNED: errors.MisalignedError,
+        Refusal.TOO_LONG: errors.TooLongError,
+        Refusal.STRADDLING: errors.StraddlingError,
+        Refusal.RIGHTS_UNKNOWN: errors.RightsUnknownError,
+        Refusal.SHARED: errors.SharedError,
+        Refusal.OCCUPIED: errors.OccupiedError,
+        Refusal.REPEATED: errors.RepeatedError,
+        Refusal.UNSEALED: errors.UnsealedError,
         Refusal.QUARANTINED: errors.QuarantinedError,
         Refusal.NOT_COMMITTED: errors.NotCommittedError,
         Refusal.BUDGET: errors.BudgetError,
@@ -293,4 +301,4 @@ def test_open_of_cuda_without_a_device_says_so() -> None:
 
 
 def test_public_names_are_there() -> None:
-    assert set(kvvmm_cuda.__all__) == {"Reservation", "VirtualMemory"}
+    assert set(kvvmm_cuda.__all__) == {"Prefix", "Reservation", "VirtualMemory"}

@@ -118,6 +118,9 @@ class Between:
     def address_free(self, address: int, size_bytes: int) -> Fault | None:
         return self.inner.address_free(address, size_bytes)
 
+    def copy(self, target: int, source: int, size_bytes: int) -> Fault | None:
+        return self.inner.copy(target, source, size_bytes)
+
     def fence(self) -> Fault | None:
         return self.inner.fence()
 

@@ -86,8 +86,14 @@ def test_decode_of_a_name_and_zeros_is_an_operation_without_faults(first: int) -
     assert all(step.faults is NO_FAULTS for step in steps)
 
 
+SHARING = 6
+"""The byte that says whether memory is shared."""
+
+
 @given(data=st.integers().map(drawn), number=st.integers(0, LENGTH - 1))
 def test_decode_with_a_step_of_zeros_leaves_the_other_steps(data: bytes, number: int) -> None:
+    """Where nothing is shared: what is shared depends on what the model says is there by then."""
+    data = data[:SHARING] + b"\0" + data[SHARING + 1 :]
     whole, less = kept(decode(data, UNIT)), kept(decode(without(data, number), UNIT))
     gone = len(whole) - len(less)
     assert gone >= 0
@@ -133,11 +139,11 @@ def test_batch_with_faults_shows_no_divergence_and_reaches_what_the_swarm_does()
     reached = Reached()
     compare = batch(Backend, simulated, UNIT, note=reached.note)
     number = 0
-    while reached.operations < 30_000:
+    while reached.operations < 80_000:
         explore_batch(compare, number=number, examples=100, shrink=False)
         number += 1
     assert reached.faults_fired > reached.operations // 50
-    assert len(reached.never()) <= 3, reached.never()
+    assert len(reached.never()) <= 6, reached.never()
 
 
 def test_batch_without_faults_shows_no_divergence() -> None:
@@ -146,10 +152,10 @@ def test_batch_without_faults_shows_no_divergence() -> None:
     compare = batch(
         Backend, simulated, UNIT, with_faults=False, note=reached.note, ended=ends.append
     )
-    explore_batch(compare, number=1, examples=60, shrink=False)
+    explore_batch(compare, number=1, examples=400, shrink=False)
     assert reached.faults_planned == 0
     assert reached.never(faults=False) == []
-    assert len(ends) == 60
+    assert len(ends) == 400
 
 
 def test_explore_batch_with_the_same_number_runs_the_same_sequences() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from kvvmm_cuda.subject import Backend
 from kvvmm_model.conformance.comparison import Comparison, Seen
+from kvvmm_model.conformance.ingredients import INJECTABLE, STICKY_PAIRS
 from kvvmm_model.conformance.run import simulated
-from kvvmm_model.conformance.swarm import INJECTABLE, STICKY_PAIRS
 from kvvmm_model.faulting import FaultPlan, FaultSpec, Manner
 from kvvmm_model.sequence import Step, World
 from kvvmm_model.vocabulary import Code, Fault, Settings

@@ -13,7 +13,7 @@ from kvvmm_model.driver_model import DOCUMENTED, DriverModel
 from kvvmm_model.sequence import World
 from kvvmm_model.vocabulary import Driver
 
-OPERATIONS = int(os.environ.get("KVVMM_VOLUME", "100000"))
+OPERATIONS = int(os.environ.get("KVVMM_VOLUME", "240000"))
 PARTS = 2
 UNIT = 2 << 20
 

@@ -14,7 +14,19 @@ from kvvmm_cuda.subject import Backend
 from kvvmm_model.machine import Operation
 from kvvmm_model.vocabulary import Done, Fault, Ledger, Policy, Refusal, Step, refused
 
-from support.bench import Bench, Side, close, commit, fails, reclaim, release, set_limit
+from support.bench import (
+    Bench,
+    Side,
+    close,
+    commit,
+    fails,
+    publish,
+    reclaim,
+    release,
+    retire,
+    seal,
+    set_limit,
+)
 
 
 class Overtaking:
@@ -47,7 +59,25 @@ def backend_of(bench: Bench) -> Backend:
     return bench.subject
 
 
-@pytest.mark.parametrize("last", [commit(1, 0, 1), release(1, 0, 1), close(1)])
+@pytest.mark.parametrize("last", [seal(1), retire(1)])
+def test_operation_on_a_prefix_overtaken_by_a_retire_is_stale(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, last: Operation
+) -> None:
+    owner = bench.filled(8, 0)
+    _ = bench.done(publish(owner, 1))
+    backend = backend_of(bench)
+    found = backend.records.reservations[owner]
+    lock = found.lock
+
+    def retire_first() -> None:
+        monkeypatch.setattr(found, "lock", lock)
+        assert backend.apply(retire(1)) == Done(0)
+
+    monkeypatch.setattr(found, "lock", Overtaking(retire_first))
+    assert backend.apply(last) == refused(Refusal.STALE, prefix=1)
+
+
+@pytest.mark.parametrize("last", [commit(1, 0, 1), release(1, 0, 1), close(1), publish(1, 1)])
 def test_operation_overtaken_by_a_close_is_refused(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, last: Operation
 ) -> None:

@@ -3,12 +3,10 @@
 from random import Random
 
 import pytest
-from attrs import evolve
 
-from kvvmm_cuda.subject import Backend
 from kvvmm_model.faulting import FaultSpec, Manner, all_specs
 from kvvmm_model.machine import Operation
-from kvvmm_model.vocabulary import Done, Ledger, Policy, Refusal, Standing, Step
+from kvvmm_model.vocabulary import Ledger, Policy, Refusal, Standing, Step
 
 from support.bench import (
     PART,
@@ -16,7 +14,7 @@ from support.bench import (
     WITHOUT,
     Bench,
     MakeBench,
-    Model,
+    attach,
     close,
     commit,
     fails,
@@ -27,17 +25,6 @@ from support.bench import (
 )
 
 EITHER = pytest.mark.parametrize("manner", [WITHOUT, WITH], ids=["no effect", "effect"])
-
-
-def hold(bench: Bench, handle: int) -> None:
-    """Count one more reference to a handle, as sharing would."""
-    if isinstance(bench.subject, Model):
-        state = bench.subject.state
-        held = evolve(state.handles[handle], references=state.handles[handle].references + 1)
-        bench.subject.state = evolve(state, handles=state.handles.put(handle, held))
-    else:
-        assert isinstance(bench.subject, Backend)
-        bench.subject.records.handles[handle].references += 1
 
 
 @pytest.mark.parametrize("which", [None, 1])
@@ -121,13 +108,13 @@ def test_reclaim_never_pools(make_bench: MakeBench) -> None:
 
 
 def test_reclaim_of_memory_that_somebody_else_holds_only_unmaps(bench: Bench) -> None:
-    serial = bench.reserved(8)
-    bench.quarantine(serial, 0)
-    hold(bench, 1)
-    assert bench.subject.apply(reclaim()) == Done(1)
-    steps = [call.step for call in bench.recorder.take()]
-    assert steps == [Step.FENCE, Step.QUERY, Step.UNMAP]
-    assert bench.ledger == Ledger(limit=64, charged=1, owned=1)
+    owner, prefix = bench.shared(1)
+    sharer = bench.reserved(8)
+    _ = bench.failed(attach((sharer, prefix, 0)), fails(Step.SET_ACCESS), fails(Step.UNMAP))
+    assert bench.done(reclaim()) == 1
+    assert bench.steps == [Step.FENCE, Step.QUERY, Step.UNMAP]
+    assert bench.ledger == Ledger(limit=64, charged=1, owned=1, mapped=1)
+    assert bench.committed(owner) == [0]
 
 
 # --- faults -------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ STEPS = (
     "address_free",
     "fence",
     "query",
+    "copy",
 )
 
 Json = dict[str, Any]

@@ -71,6 +71,7 @@ def test_current_context_stays_what_it_was(driver: CudaDriver, mapped: tuple[int
     def use() -> None:
         assert driver.write(address, size_bytes, WORD) is None
         assert driver.clear(address, size_bytes) is None
+        assert driver.copy(address, address + size_bytes // 2, size_bytes // 2) is None
         assert driver.fence() is None
         assert driver.read(address) == 0
         assert driver.free_bytes() > 0
@@ -102,6 +103,58 @@ def test_write_read_only_answers_fault_and_harms_nothing(
     assert driver.write(address, size_bytes, 0) == Fault(Step.CLEAR, Code.INVALID_VALUE)  # D-18
     assert driver.fence() is None
     assert driver.read(address) == WORD
+
+
+@pytest.fixture
+def pair(driver: CudaDriver, mapped: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """Two addresses with a granule behind each, RW; the first holds words, the second zeros."""
+    size_bytes = driver.granularity_bytes
+    address = driver.address_reserve(size_bytes, 0)
+    assert isinstance(address, int)
+    handle = driver.create(size_bytes)
+    assert isinstance(handle, int)
+    assert driver.map(address, size_bytes, handle) is None
+    assert driver.set_access(address, size_bytes, Rights.RW) is None
+    assert driver.write(mapped[0], size_bytes, WORD) is None
+    yield mapped[0], address
+    assert driver.fence() is None
+    assert driver.unmap(address, size_bytes) is None
+    assert driver.release(handle) is None
+    assert driver.address_free(address, size_bytes) is None
+
+
+@pytest.mark.parametrize("rights", [Rights.RW, Rights.READ])
+def test_copy_takes_exactly_the_bytes_in_order_with_stores(
+    driver: CudaDriver, pair: tuple[int, int], rights: Rights
+) -> None:
+    source, target = pair
+    size_bytes = driver.granularity_bytes
+    assert driver.fence() is None
+    assert driver.set_access(source, size_bytes, rights) is None
+    assert driver.copy(target, source, size_bytes // 2 + 3) is None  # after the store of the words
+    words = [driver.read(target + size_bytes // 2 + at) for at in (-4, 0, 4)]
+    assert words == [WORD, WORD & 0xFF_FFFF, 0]
+    assert driver.read(target) == WORD
+    assert driver.read(source) == WORD
+    assert driver.copy(target, source, size_bytes) is None
+    assert driver.clear(target, size_bytes) is None
+    assert driver.fence() is None
+    assert driver.read(target) == 0
+    assert driver.set_access(source, size_bytes, Rights.RW) is None
+
+
+@pytest.mark.parametrize("rights", [Rights.READ, Rights.NONE])
+def test_copy_to_where_nothing_may_be_written_answers_fault_and_harms_nothing(
+    driver: CudaDriver, pair: tuple[int, int], rights: Rights
+) -> None:
+    source, target = pair
+    size_bytes = driver.granularity_bytes
+    assert driver.set_access(target, size_bytes, rights) is None
+    invalid = Fault(Step.COPY, Code.INVALID_VALUE)
+    assert driver.copy(target, source, size_bytes) == invalid  # D-18
+    assert driver.fence() is None
+    assert driver.set_access(target, size_bytes, Rights.RW) is None
+    assert driver.read(target) == 0
 
 
 def test_create_beyond_the_device_answers_out_of_memory(driver: CudaDriver) -> None:

@@ -132,7 +132,7 @@ def lose_it_under_a_manager() -> None:
     print("lost, and everything is charged")
 
 
-def _needs_a_compiler() -> None:
+def needs_a_compiler() -> None:
     try:
         nvrtc: Any = import_module("cuda.bindings.nvrtc")
         status, *_ = nvrtc.nvrtcVersion()
@@ -154,13 +154,13 @@ def _run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_manager_says_that_the_device_is_lost_and_keeps_everything_charged() -> None:
-    _needs_a_compiler()
+    needs_a_compiler()
     ended = _run("-c", "import test_lost_context as it; it.lose_it_under_a_manager()")
     assert "lost, and everything is charged" in ended.stdout, ended.stderr
 
 
 def test_campaign_goes_on_in_a_new_worker(tmp_path: Path) -> None:
-    _needs_a_compiler()
+    needs_a_compiler()
     report = tmp_path / "report.json"
     ended = _run(
         *("-m", "kvvmm_cuda.cli.main", "soak", "--driver", "cuda", "--limit", "64MiB"),

@@ -412,6 +412,8 @@ def test_any_call_with_what_is_no_natural_number_is_misuse(model: DriverModel, w
         lambda: model.unmap(wrong, G),
         lambda: model.release(wrong),
         lambda: model.address_free(base, wrong),
+        lambda: model.copy(wrong, base, 1),
+        lambda: model.copy(base, base, wrong),
         lambda: model.query(wrong),
         lambda: model.read(wrong),
         lambda: model.write(base, G, wrong),
@@ -439,9 +441,10 @@ def test_write_of_part_of_a_granule_is_misuse(model: DriverModel) -> None:
             _ = model.write(address, size, word)
 
 
-def test_granularity_that_is_no_power_of_two_is_refused() -> None:
-    with pytest.raises(ValueError, match="power of two"):
-        _ = DriverModel(granularity_bytes=3 << 20)
+@pytest.mark.parametrize("granularity", [3 << 20, 0, 1, 2])
+def test_granularity_that_is_no_power_of_two_or_no_word_is_refused(granularity: int) -> None:
+    with pytest.raises(ValueError, match="power of two, 4 or more"):
+        _ = DriverModel(granularity_bytes=granularity)
 
 
 # --- another profile, and threads --------------------------------------------------------------
@@ -471,6 +474,9 @@ def test_yielding_driver_keeps_calls_of_many_threads_whole(model: DriverModel) -
             handle = mapped(driver, base, 2)
             assert driver.write(base, 2 * G, word) is None
             assert driver.read(base + G) == word
+            assert driver.clear(base, G) is None
+            assert driver.copy(base, base + G, 4) is None
+            assert driver.read(base) == word
             assert driver.clear(base, 2 * G) is None
             assert driver.fence() is None
             assert driver.query(base) is Rights.RW

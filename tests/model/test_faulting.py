@@ -63,7 +63,7 @@ def test_all_specs_of_every_step_follow_the_table_of_codes() -> None:
             assert allowed(step, manner, code)
             assert FaultSpec(step, manner, code).sticky == (code in STICKY)
         manners = {manner for manner, _ in pairs}
-        assert (PART in manners) == (step in {Step.SET_ACCESS, Step.CLEAR, Step.UNMAP})
+        assert (PART in manners) == (step in {Step.SET_ACCESS, Step.CLEAR, Step.UNMAP, Step.COPY})
         assert (WITH in manners) == (step is not Step.QUERY)
 
 
@@ -149,6 +149,7 @@ def test_fault_of_the_inner_driver_goes_out_and_nothing_counts_as_fired(world: W
         Step.MAP: driver.map(base, 2 * G, handle),
         Step.SET_ACCESS: driver.set_access(base, G, Rights.RW),
         Step.CLEAR: driver.clear(base, G),
+        Step.COPY: driver.copy(base, base + 2 * G, 1),
         Step.UNMAP: driver.unmap(base, G),
         Step.ADDRESS_FREE: driver.address_free(base, 8 * G),
     }
@@ -162,7 +163,8 @@ def test_fault_of_the_inner_driver_goes_out_and_nothing_counts_as_fired(world: W
 
 def test_fault_without_effect_leaves_everything(world: World) -> None:
     (handle,) = world.fill(0)
-    steps = [Step.MAP, Step.SET_ACCESS, Step.CLEAR, Step.UNMAP, Step.RELEASE, Step.CREATE]
+    steps = [Step.MAP, Step.SET_ACCESS, Step.CLEAR, Step.COPY]
+    steps += [Step.UNMAP, Step.RELEASE, Step.CREATE]
     world.arm(*[FaultSpec(step, WITHOUT, UNKNOWN) for step in steps])
     before = world.holds(), world.rights()
     driver, base = world.driver, world.base
@@ -170,13 +172,14 @@ def test_fault_without_effect_leaves_everything(world: World) -> None:
     assert driver.map(base + G, G, handle) == Fault(Step.MAP, UNKNOWN)
     assert driver.set_access(base, G, Rights.READ) == Fault(Step.SET_ACCESS, UNKNOWN)
     assert driver.clear(base, G) == Fault(Step.CLEAR, UNKNOWN)
+    assert driver.copy(base, base + 4 * G, G) == Fault(Step.COPY, UNKNOWN)
     assert driver.unmap(base, G) == Fault(Step.UNMAP, UNKNOWN)
     assert driver.release(handle) == Fault(Step.RELEASE, UNKNOWN)
     assert (world.holds(), world.rights()) == before
 
 
 def test_fault_with_effect_has_it(world: World) -> None:
-    (handle,) = world.fill(0)
+    handle, other = world.fill(0, 2)
     steps = set(Step) - {Step.QUERY, Step.FENCE}
     world.arm(*[FaultSpec(step, WITH, UNKNOWN) for step in steps])
     driver, base = world.driver, world.base
@@ -186,8 +189,12 @@ def test_fault_with_effect_has_it(world: World) -> None:
     assert world.model.write(base, G, 9) is None
     assert driver.clear(base, G) == Fault(Step.CLEAR, UNKNOWN)
     assert world.model.read(base + G) == 0
-    assert driver.unmap(base, 2 * G) == Fault(Step.UNMAP, UNKNOWN)
+    assert world.model.write(base + 2 * G, G, 9) is None
+    assert driver.copy(base, base + 2 * G, 4) == Fault(Step.COPY, UNKNOWN)
+    assert [world.model.read(base + at) for at in (0, 4)] == [9, 0]
+    assert driver.unmap(base, 3 * G) == Fault(Step.UNMAP, UNKNOWN)
     assert driver.release(handle) == Fault(Step.RELEASE, UNKNOWN)
+    assert driver.release(other) is None
     assert driver.address_free(base, 8 * G) == Fault(Step.ADDRESS_FREE, UNKNOWN)
     assert world.holds() == (0, 0, 0)
     assert driver.create(G) == Fault(Step.CREATE, UNKNOWN)
@@ -214,6 +221,29 @@ def test_fault_in_part_does_the_first_mappings_of_the_run(
     assert driver.unmap(high, 3 * G) == Fault(Step.UNMAP, UNKNOWN)
     assert world.rights()[5:] == [*[None] * done, *[Rights.RW] * (3 - done)]
     assert len(driver.fired) == len(steps)
+
+
+@pytest.mark.parametrize(("part", "copied"), [(0, 0), (1, G), (2, 3 * G), (7, 4 * G + 3)])
+def test_fault_in_part_of_a_copy_ends_where_a_mapping_of_its_target_ends(
+    world: World, part: int, copied: int
+) -> None:
+    _ = world.fill(0, 3, 4, 5, 6, 7)
+    wide = world.number(world.driver.create(2 * G))
+    assert world.driver.map(world.base + G, 2 * G, wide) is None
+    assert world.driver.set_access(world.base + G, 2 * G, Rights.RW) is None
+    low, high = world.base, world.base + 4 * G
+    other = world.number(world.driver.address_reserve(5 * G, 0))
+    source = world.number(world.driver.create(5 * G))
+    assert world.driver.map(other, 5 * G, source) is None
+    assert world.driver.set_access(other, 5 * G, Rights.RW) is None
+    assert world.model.write(other, 5 * G, 9) is None
+    world.arm(FaultSpec(Step.COPY, PART, UNKNOWN, part=part))
+    assert world.driver.copy(low, other, 4 * G + 3) == Fault(Step.COPY, UNKNOWN)
+    ends = [world.model.read(low + at * G) for at in range(4)]
+    assert ends == [9 if at * G < copied else 0 for at in range(4)]
+    assert world.model.read(high) == (9 if copied > 4 * G else 0)
+    assert world.model.read(high + 4) == 0
+    assert len(world.driver.fired) == 1
 
 
 def test_fault_in_part_cuts_between_handles_of_several_granules(world: World) -> None:
@@ -263,6 +293,24 @@ def test_settle_carries_out_what_was_withheld(world: World) -> None:
     assert driver.settle() == ()
     assert world.holds() == (0, 0, 0)
     assert world.model.oddities == []
+
+
+@pytest.mark.parametrize("manner", [WITHOUT, WITH])
+def test_settle_after_a_copy_that_failed_undoes_nothing_of_it(world: World, manner: Manner) -> None:
+    _ = world.fill(0, 1)
+    assert world.model.write(world.base, G, 9) is None
+    world.arm(FaultSpec(Step.COPY, manner, UNKNOWN))
+    assert isinstance(world.driver.copy(world.base + G, world.base, 4), Fault)
+    assert world.driver.settle() == ()
+    assert world.holds() == (2, 2, 1)
+    assert world.model.read(world.base + G) == (9 if manner is WITH else 0)
+
+
+def test_settle_waits_for_a_copy_before_it_unmaps(world: World) -> None:
+    _ = world.fill(0, 1)
+    assert world.driver.copy(world.base + G, world.base, 1) is None
+    assert world.driver.tear_down() == ()
+    assert world.holds() == (0, 0, 0)
 
 
 def test_settle_leaves_what_the_user_did_again(world: World) -> None:
@@ -338,6 +386,7 @@ def test_sticky_fault_answers_every_later_call_without_effect(world: World) -> N
         Step.MAP: driver.map(base + G, G, handle),
         Step.SET_ACCESS: driver.set_access(base, G, Rights.READ),
         Step.CLEAR: driver.clear(base, G),
+        Step.COPY: driver.copy(base, base + G, G),
         Step.UNMAP: driver.unmap(base, G),
         Step.RELEASE: driver.release(handle),
         Step.ADDRESS_FREE: driver.address_free(base, 8 * G),

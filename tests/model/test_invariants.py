@@ -28,7 +28,24 @@ def sound() -> State:
     state = state.pooled(3).pooled(4).handle_quarantined(5)
     doubtful = Mapping(2, 1, 6, 1)
     state = state.mapped(doubtful).quarantined((doubtful,)).standing(2, Standing.CLOSED)
-    return state.standing(3, Standing.QUARANTINED)
+    return shared(state.standing(3, Standing.QUARANTINED))
+
+
+def shared(state: State) -> State:
+    """Reservation 4 has handles 7 and 8; 7 is sealed in prefix 1, both are in prefix 2, unsealed.
+
+    Prefix 3 alone holds handle 9.
+    """
+    state = state.reserved(ADDRESS + 600, 4)
+    for size in (1, 1, 1):
+        state = state.granted(size).created(10 * state.next_handle, size)
+    for window, handle in enumerate((7, 8)):
+        mapping = Mapping(4, window, handle, 1)
+        state = state.mapped(mapping).rights((mapping,), Rights.RW)
+    read_only = state.reservations[4].mappings[:1]
+    state = state.published(4, (7,)).rights(read_only, Rights.READ)
+    state = state.sealed(state.prefixes[1]).published(4, (7, 8)).published(1, (9,))
+    return state.sealed(state.prefixes[3])
 
 
 def changed(state: State, **by: int) -> State:
@@ -72,7 +89,7 @@ def handle_in_two_classes(state: State) -> State:
 
 
 def handle_in_no_class(state: State) -> State:
-    return changed(with_handle(state, Handle(9, 90, 1)), owned=1, charged=1)
+    return changed(with_handle(state, Handle(19, 190, 1)), owned=1, charged=1)
 
 
 def charge_too_high(state: State) -> State:
@@ -88,7 +105,33 @@ def count_negative(state: State) -> State:
 
 
 def reference_too_many(state: State) -> State:
-    return with_handle(state, evolve(state.handles[2], references=2))
+    return with_handle(state, evolve(state.handles[7], mappings=2))
+
+
+def prefix_not_counted(state: State) -> State:
+    return with_handle(state, evolve(state.handles[8], prefixes=0))
+
+
+def held_miscounted(state: State) -> State:
+    return changed(state, held=1)
+
+
+def unsealed_prefix_elsewhere(state: State) -> State:
+    astray = evolve(state.prefixes[2], reservation=1)
+    return evolve(state, prefixes=state.prefixes.put(2, astray))
+
+
+def unsealed_prefix_without_an_owner(state: State) -> State:
+    astray = evolve(state.prefixes[2], reservation=2)
+    return evolve(state, prefixes=state.prefixes.put(2, astray))
+
+
+def unsealed_prefix_in_doubt(state: State) -> State:
+    return state.quarantined(state.reservations[4].mappings[1:])
+
+
+def sealed_and_writable(state: State) -> State:
+    return state.rights(state.reservations[4].mappings[:1], Rights.RW)
 
 
 def mapped_miscounted(state: State) -> State:
@@ -120,11 +163,11 @@ def ranges_overlap(state: State) -> State:
 def writable_twice(state: State) -> State:
     alias = evolve(last(state), window=6)
     state = with_mappings(state, 1, first(state), last(state), alias)
-    return changed(with_handle(state, evolve(state.handles[2], references=2)), mapped=1)
+    return changed(with_handle(state, evolve(state.handles[2], mappings=2)), mapped=1)
 
 
 def rights_open(state: State) -> State:
-    return with_mappings(state, 1, first(state), evolve(last(state), rights=Rights.UNKNOWN))
+    return with_mappings(state, 1, first(state), evolve(last(state), rights=Rights.NONE))
 
 
 def in_use_though_closed(state: State) -> State:
@@ -133,7 +176,7 @@ def in_use_though_closed(state: State) -> State:
 
 
 def closed_and_empty(state: State) -> State:
-    return state.reserved(ADDRESS + 900, 1).standing(4, Standing.CLOSED)
+    return state.reserved(ADDRESS + 900, 1).standing(5, Standing.CLOSED)
 
 
 def quarantined_and_mapped(state: State) -> State:
@@ -159,9 +202,15 @@ CASES: dict[str, tuple[Callable[[State], State], ...]] = {
         quarantined_miscounted,
         handle_in_two_classes,
         handle_in_no_class,
+        held_miscounted,
     ),
     "L-2 charged": (charge_too_high, grant_forgotten, count_negative),
-    "L-4 a handle's references": (reference_too_many,),
+    "L-4 a handle's references": (reference_too_many, prefix_not_counted),
+    "L-4 an unsealed prefix": (
+        unsealed_prefix_elsewhere,
+        unsealed_prefix_without_an_owner,
+        unsealed_prefix_in_doubt,
+    ),
     "L-5 mapped": (
         mapped_miscounted,
         mapping_past_the_end,
@@ -170,7 +219,8 @@ CASES: dict[str, tuple[Callable[[State], State], ...]] = {
         mapping_of_part_of_a_handle,
     ),
     "L-6 no two ranges": (ranges_overlap,),
-    "L-7 no handle": (writable_twice,),
+    "L-7 a handle": (writable_twice,),
+    "L-7 nothing sealed": (sealed_and_writable,),
     "L-8 a mapping": (rights_open, in_use_though_closed),
     "L-8 a closed range": (closed_and_empty, quarantined_and_mapped),
     "L-1 the pool": (pool_out_of_order, pool_with_one_place_twice, pool_above_its_bound),

@@ -109,13 +109,17 @@ def test_expectation_holds_or_says_what_is_the_case(
 
 CALLS = (
     "one of address_reserve, create, map, set_access, clear, unmap, release, address_free,"
-    " fence, query"
+    " fence, query, copy"
 )
 WORDS = (
     "one of done, kept, refused, failed, attached, unchanged, calls, charged, owned, mapped,"
-    " pooled, quarantined, unattributed, free, committed, doubtful, ranges, lost"
+    " held, pooled, quarantined, unattributed, free, committed, shared, uncertain, doubtful,"
+    " ranges, prefixes, lost"
 )
-REFUSALS = "one of DEVICE_LOST, STALE, RANGE, QUARANTINED, NOT_COMMITTED, BUDGET"
+REFUSALS = (
+    "one of DEVICE_LOST, STALE, RANGE, MISALIGNED, TOO_LONG, STRADDLING, QUARANTINED,"
+    " RIGHTS_UNKNOWN, SHARED, OCCUPIED, REPEATED, UNSEALED, NOT_COMMITTED, BUDGET"
+)
 
 
 @pytest.mark.parametrize(

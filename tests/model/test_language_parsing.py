@@ -178,11 +178,12 @@ def test_error_points_at_the_word_behind_tabs() -> None:
 NO_SIZE = "this is no size: give granules, or bytes with a unit, as 4 or 2MiB"
 CALLS = "one of address_reserve, create, map, set_access, clear, unmap, release, address_free,"
 STATEMENTS = (
-    "one of world, fault, expect, reserve, commit, release, close, trim, reclaim, set_limit"
+    "one of world, fault, expect, reserve, commit, release, close,"
+    " publish, seal, attach, retire, fork, trim, reclaim, set_limit"
 )
 NO_CODE = "this is no code, and none of a number, effect, lasting, part=K, code=N"
 QUERY, CREATE, MAP = (f"{name} that answers" for name in ("query", "create", "map"))
-IN_PART = "IN_PART is for set_access, clear and unmap"
+IN_PART = "IN_PART is for set_access, clear, copy and unmap"
 OF_A_WORLD = "one of granularity, policy, longest_run, retention, clear_pooled, limit, capacity"
 FROM_0, FROM_1 = (f"cannot be that: give a whole number of granules from {n} on" for n in (0, 1))
 MISTAKES = [
@@ -226,8 +227,8 @@ MISTAKES = [
     ("trim 4 <4>", "nothing more can stand here"),
     ("reclaim r1 <r2>", "nothing more can stand here"),
     ("set_limit<> # to what?", "size is missing"),
-    ("fault<>; close", f"a fault of which call? {CALLS} fence, query"),
-    ("fault <mmap>; close", f"there is no such call; {CALLS} fence, query"),
+    ("fault<>; close", f"a fault of which call? {CALLS} fence, query, copy"),
+    ("fault <mmap>; close", f"there is no such call; {CALLS} fence, query, copy"),
     ("fault map <OOM>; close", NO_CODE),
     ("fault map <-1>; close", NO_CODE),
     ("fault map <²>; close", NO_CODE),

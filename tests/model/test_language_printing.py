@@ -7,17 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvvmm_model.codes import Step as Kind
-from kvvmm_model.conformance.swarm import BAD, Swarm
+from kvvmm_model.conformance.ingredients import BAD
+from kvvmm_model.conformance.swarm import Swarm
 from kvvmm_model.faulting import FaultPlan, FaultSpec, Manner, all_specs
 from kvvmm_model.language import parse, parse_statement, show, show_fault, show_operation
 from kvvmm_model.machine import (
     OPERATIONS,
+    Attach,
     Close,
     Commit,
+    Fork,
     Operation,
+    Publish,
     Reclaim,
     Release,
     Reserve,
+    Retire,
+    Seal,
     SetLimit,
     Trim,
 )
@@ -51,6 +57,12 @@ AMOUNTS = (
     | st.text()
 )
 SERIALS = st.none() | st.integers(-3, 9) | AMOUNTS
+ARGUMENTS: dict[str, st.SearchStrategy[object]] = {
+    "reservation": SERIALS,
+    "prefix": SERIALS,
+    "targets": st.lists(st.tuples(SERIALS, SERIALS, AMOUNTS), max_size=3).map(tuple),
+    "parents": st.lists(st.tuples(SERIALS, AMOUNTS), max_size=3).map(tuple),
+}
 
 
 def operations() -> st.SearchStrategy[Operation]:
@@ -58,8 +70,7 @@ def operations() -> st.SearchStrategy[Operation]:
     kinds: list[st.SearchStrategy[Operation]] = []
     for kind in OPERATIONS.values():
         arguments = [
-            SERIALS if name == "reservation" else AMOUNTS
-            for name in cast("tuple[str, ...]", kind.__match_args__)
+            ARGUMENTS.get(name, AMOUNTS) for name in cast("tuple[str, ...]", kind.__match_args__)
         ]
         kinds.append(st.builds(kind, *arguments))
     return st.one_of(kinds)
@@ -121,6 +132,8 @@ def test_every_bad_argument_is_read_again_in_every_place(bad: object) -> None:
         *(Reserve(bad), Reserve(UNIT, bad), Commit(bad, bad, bad), Commit(1, bad, UNIT)),
         *(Commit(1, UNIT, bad), Release(bad, 0, UNIT), Release(1, bad, bad), Close(bad)),
         *(Trim(bad), Reclaim(bad), SetLimit(bad)),
+        *(Publish(bad, bad), Seal(bad), Retire(bad), Attach(((bad, bad, bad),))),
+        *(Fork(((bad, bad), (1, bad))), Attach(()), Fork(())),
     )
     world = World(Settings(UNIT), limit=4, capacity=4)
     assert_read_again(Sequence(world, tuple(Step(operation) for operation in steps)))

@@ -18,6 +18,7 @@ def tour(driver: Driver) -> None:
         assert driver.map(base + g, 2 * g, handle) is None
         assert driver.set_access(base + g, 2 * g, Rights.RW) is None
         assert driver.clear(base + g, 2 * g) is None
+        assert driver.copy(base + 2 * g, base + g, g) is None
         assert driver.fence() is None
         assert driver.query(base + 2 * g) is Rights.RW
         assert driver.unmap(base + g, 2 * g) is None
@@ -33,6 +34,7 @@ FIRST_ROUND = [
     "map(range1+1g, 2g, handle1) -> ok",
     "set_access(range1+1g, 2g, RW) -> ok",
     "clear(range1+1g, 2g) -> ok",
+    "copy(range1+2g, range1+1g, 1g) -> ok",
     "fence() -> ok",
     "query(range1+2g) -> RW",
     "unmap(range1+1g, 2g) -> ok",
@@ -59,7 +61,7 @@ def test_calls_of_every_kind_are_kept_with_arguments_and_answers() -> None:
 def test_take_empties_and_counts_go_on() -> None:
     driver = RecordingDriver(DriverModel())
     tour(driver)
-    assert len(driver.take()) == 23
+    assert len(driver.take()) == 25
     assert driver.take() == driver.calls == []
     tour(driver)
     assert (driver.counts[Step.CREATE], driver.counts[Step.QUERY]) == (6, 8)
@@ -85,11 +87,11 @@ def test_description_names_recycled_values_anew() -> None:
     driver = RecordingDriver(DriverModel())
     tour(driver)
     lines = describe_calls(driver.calls, driver.granularity_bytes)
-    assert lines[:11] == FIRST_ROUND
-    assert lines[11:22] == [
+    assert lines[:12] == FIRST_ROUND
+    assert lines[12:24] == [
         line.replace("range1", "range2").replace("handle1", "handle2") for line in FIRST_ROUND
     ]
-    assert lines[22] == "create(1 bytes) -> INVALID_VALUE"
+    assert lines[24] == "create(1 bytes) -> INVALID_VALUE"
 
 
 def test_description_is_the_same_on_another_machine() -> None:
@@ -99,7 +101,7 @@ def test_description_is_the_same_on_another_machine() -> None:
     first, second = RecordingDriver(one), RecordingDriver(other)
     tour(first)
     tour(second)
-    assert describe_calls(first.take()[:22]) == describe_calls(second.take()[:22])
+    assert describe_calls(first.take()[:24]) == describe_calls(second.take()[:24])
 
 
 def test_description_of_values_from_before_names_them_as_they_come() -> None:
@@ -110,7 +112,7 @@ def test_description_of_values_from_before_names_them_as_they_come() -> None:
         "map(address1, 2g, handle1) -> ok",
         "set_access(address1, 2g, RW) -> ok",
     ]
-    assert describe_calls(driver.calls[6:8], g) == [
+    assert describe_calls(driver.calls[7:9], g) == [
         "query(address1) -> RW",
         "unmap(address2, 2g) -> ok",
     ]
@@ -121,7 +123,7 @@ def test_names_last_over_several_takes() -> None:
     names = CallNames(driver.granularity_bytes)
     tour(driver)
     calls = driver.take()
-    lines = [names.describe(call) for part in (calls[:5], calls[5:11]) for call in part]
+    lines = [names.describe(call) for part in (calls[:5], calls[5:12]) for call in part]
     assert lines == FIRST_ROUND
 
 
@@ -133,4 +135,19 @@ def test_description_shows_an_alignment_and_a_code_without_a_name() -> None:
     assert describe_calls(calls, 8) == [
         "address_reserve(1g, aligned 2g) -> code 12345",
         "fence() -> ok",
+    ]
+
+
+def test_description_of_a_copy_names_both_places_and_does_not_take_its_size_for_a_unit() -> None:
+    calls = [
+        Call(Step.ADDRESS_RESERVE, (64, 0), 1024),
+        Call(Step.ADDRESS_RESERVE, (64, 0), 2048),
+        Call(Step.COPY, (2048 + 32, 1024 + 16, 16), None),
+        Call(Step.COPY, (2048, 1024 + 48, 5), Fault(Step.COPY, Code.UNKNOWN)),
+        Call(Step.COPY, (4096, 5120, 16), None),
+    ]
+    assert describe_calls(calls)[2:] == [
+        "copy(range2+2g, range1+1g, 1g) -> ok",
+        "copy(range2, range1+3g, 5 bytes) -> UNKNOWN",
+        "copy(address3, address4, 1g) -> ok",
     ]

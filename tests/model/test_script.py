@@ -142,5 +142,7 @@ def test_script_with_an_answer_of_another_kind_objects() -> None:
         _ = Script([None]).create(1)
     with pytest.raises(AssertionError, match="unmap: 3"):
         _ = Script([3]).unmap(ADDRESS, 1)
+    with pytest.raises(AssertionError, match="copy: 3"):
+        _ = Script([3]).copy(ADDRESS, ADDRESS + 1, 1)
     with pytest.raises(AssertionError, match="query: 17"):
         _ = Script([17]).query(ADDRESS)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from planted.bugs import BUGS
+from planted.private_bugs import PRIVATE
 from planted.table import (
     FORMS,
     PAGE,
@@ -88,7 +88,7 @@ def measure(names: Iterable[str], workers: int) -> None:
             keep(table[name], what, result)
             save(table)
             say(f"{name} {what}: {result}")
-    if all(complete(table.get(bug.name, Measured(forms={}))) for bug in BUGS):
+    if all(complete(table.get(bug.name, Measured(forms={}))) for bug in PRIVATE):
         _ = PAGE.write_text(page(table), encoding="utf-8")
 
 
@@ -113,7 +113,7 @@ def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     _ = parser.add_argument("--jobs", type=int, default=1)
-    _ = parser.add_argument("bugs", nargs="*", choices=[[], *(bug.name for bug in BUGS)])
+    _ = parser.add_argument("bugs", nargs="*", choices=[[], *(bug.name for bug in PRIVATE)])
     arguments = parser.parse_args()
     named: list[str] = list(arguments.bugs)
     if named:
@@ -121,7 +121,7 @@ def main() -> None:
         for name in named:
             _ = table.pop(name, None)
         save(table)
-    measure(named or [bug.name for bug in BUGS], arguments.jobs)
+    measure(named or [bug.name for bug in PRIVATE], arguments.jobs)
 
 
 if __name__ == "__main__":

@@ -16,12 +16,17 @@ from kvvmm_model.driver_model import DriverModel
 from kvvmm_model.faulting import FaultingDriver, FaultPlan, FaultSpec, Manner
 from kvvmm_model.invariants import broken
 from kvvmm_model.machine import (
+    Attach,
     Close,
     Commit,
+    Fork,
     Operation,
+    Publish,
     Reclaim,
     Release,
     Reserve,
+    Retire,
+    Seal,
     SetLimit,
     Trim,
     apply,
@@ -69,6 +74,28 @@ def release(reservation: int, window: int, size: int) -> Operation:
 
 def close(reservation: int) -> Operation:
     return Close(reservation)
+
+
+def publish(reservation: int, size: int) -> Operation:
+    return Publish(reservation, size * GRANULE)
+
+
+def seal(prefix: int) -> Operation:
+    return Seal(prefix)
+
+
+def attach(*targets: tuple[int, int, int]) -> Operation:
+    """Each: reservation, prefix, window."""
+    return Attach(tuple((serial, prefix, at * GRANULE) for serial, prefix, at in targets))
+
+
+def retire(prefix: int) -> Operation:
+    return Retire(prefix)
+
+
+def fork(*parents: tuple[int, int]) -> Operation:
+    """Each: reservation, length in bytes."""
+    return Fork(parents)
 
 
 def trim(size: int) -> Operation:
@@ -201,6 +228,19 @@ class Bench:
             assert self.done(commit(serial, window, 1)) == 1
         return serial
 
+    def shared(self, windows: int = 2, more: int = 0) -> tuple[int, int]:
+        """An owner of 8 windows with so many sealed, and so many committed behind: the serials."""
+        owner = self.filled(8, *range(windows + more))
+        prefix = self.done(publish(owner, windows))
+        assert isinstance(prefix, int)
+        assert self.done(seal(prefix)) == windows
+        return owner, prefix
+
+    def rights(self, reservation: int) -> list[Rights]:
+        """Of its mappings, in window order."""
+        views = [v for v in self.observe().mappings.values() if v.reservation == reservation]
+        return [view.rights for view in sorted(views, key=lambda view: view.window)]
+
     def quarantine(self, reservation: int, window: int) -> None:
         """Commit a window so unluckily that it ends in quarantine, still mapped."""
         _ = self.failed(commit(reservation, window, 1), fails(Step.SET_ACCESS), fails(Step.UNMAP))
@@ -290,7 +330,7 @@ class Bench:
             if not mapping.quarantined:
                 assert there is not None
                 assert there.size_bytes == mapping.size * GRANULE
-                assert there.rights is mapping.rights is Rights.RW
+                assert mapping.rights in (there.rights, Rights.UNKNOWN)
         assert not live, "the driver holds a mapping that nobody counts"
         held = {mapping.reservation for mapping in now.mappings.values()}
         for view in now.ranges.values():

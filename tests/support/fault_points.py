@@ -5,24 +5,30 @@ operation; failing each of them in every manner shows the calls of its unwinding
 ends the search.  The same search on the model and on the backend gives two lists to compare.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from kvvmm_model.conformance.swarm import INJECTABLE
+from kvvmm_model.conformance.ingredients import INJECTABLE
 from kvvmm_model.faulting import FaultSpec, Manner
 from kvvmm_model.machine import Operation, name_of
 from kvvmm_model.recording import Call
 from kvvmm_model.vocabulary import Code, Fault, Policy, Step
 
 from support.bench import (
+    GRANULE,
     Bench,
     MakeBench,
+    attach,
     close,
     commit,
     fails,
+    fork,
+    publish,
     reclaim,
     release,
     reserve,
+    retire,
+    seal,
     trim,
 )
 
@@ -82,9 +88,35 @@ def scenes(windows: int) -> Iterator[Scene]:
         yield scene(backed, close(1), retention=retention)
     yield scene((*backed, (commit(1, n + 1, 1), ())), release(1, 0, 8))
     yield scene(ranges, close(1))
+    yield from _sharing(n, scene)
     yield scene(pooled, trim(n))
     yield scene(doubtful, reclaim())
     yield scene(broken, reclaim(1))
+
+
+def _sharing(n: int, scene: Callable[..., Scene]) -> Iterator[Scene]:
+    """What begins with that many windows published or sealed."""
+    begun = (reserve(8), reserve(8), *(commit(1, window, 1) for window in range(n)), publish(1, n))
+    published = tuple((operation, ()) for operation in begun)
+    sealed = (*published, (seal(1), ()))
+    shared = (*sealed, (attach((2, 1, 0)), ()), (retire(1), ()))
+    longer = (*sealed, (commit(1, n, 1), ()))
+    cut = n * GRANULE + 5
+    yield scene(published, seal(1))
+    yield scene(published, release(1, 0, n))
+    yield scene(sealed, attach((2, 1, 0)))
+    yield scene(sealed, attach((2, 1, 0), (2, 1, 4)))
+    yield scene(shared, release(2, 0, n))
+    yield scene((*shared, (close(1), ())), close(2))
+    yield scene((*sealed, (close(1), ())), retire(1))
+    yield scene(longer, fork((1, cut)))
+    yield scene(longer, fork((1, n * GRANULE)))
+    yield scene(longer, fork((1, cut), (1, cut)), retention=0)
+    begun = (reserve(8), commit(1, 0, 1), publish(1, 1), seal(1), commit(1, 1, 1))
+    pooled = (*begun, commit(1, 4, 2), release(1, 4, 2))
+    short = tuple((operation, ()) for operation in pooled)
+    yield scene(short, fork((1, GRANULE + 5)), limit=4, policy=Policy.RUN)
+    yield scene(short, fork((1, GRANULE + 5)), capacity=4, policy=Policy.RUN)
 
 
 def _undo_fails() -> tuple[FaultSpec, ...]:

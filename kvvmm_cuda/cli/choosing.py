@@ -21,7 +21,7 @@ def size(context: click.Context, parameter: click.Parameter, value: str | None) 
     """An option's size in bytes, as ``64MiB`` or ``67108864``."""
     if value is None:
         return None
-    found = re.fullmatch(r"(\d+) ?([KMGT]iB|B|)", value.strip())
+    found = re.fullmatch(r"(\d{1,30}) ?([KMGT]iB|B|)", value.strip())
     if found is None:
         raise click.BadParameter(
             f"{value!r} is no size: give bytes, or a whole number with KiB, MiB, GiB or TiB,"

@@ -90,13 +90,6 @@ def _dtype(context: click.Context, parameter: click.Parameter, value: str | None
     return value
 
 
-def _size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    try:
-        return size(context, parameter, value)
-    except ValueError as error:  # Python converts no number of thousands of digits
-        raise click.BadParameter("no memory is that large", context, parameter) from error
-
-
 def _asked_well(granularity: int | None, budget: int | None, private: int | None) -> int:
     if granularity is None:
         raise click.UsageError(
@@ -121,9 +114,9 @@ _COUNT = click.IntRange(1)
 @click.option("--head-dim", type=_COUNT, help="Elements of a head's K.")
 @click.option("--v-head-dim", type=_COUNT, help="Elements of a head's V.  [default: as K]")
 @click.option("--dtype", callback=_dtype, help=f"Of the cache: {', '.join(ELEMENT_BITS)}.")
-@click.option("--granularity", metavar="SIZE", callback=_size, help="The device's, as 2MiB.")
+@click.option("--granularity", metavar="SIZE", callback=size, help="The device's, as 2MiB.")
 @click.option("--prefix", type=_COUNT, metavar="TOKENS", required=True, help="Of the prefix.")
-@click.option("--budget", metavar="SIZE", callback=_size, help="Memory for requests, as 40GiB.")
+@click.option("--budget", metavar="SIZE", callback=size, help="Memory for requests, as 40GiB.")
 @click.option(
     "--private", type=click.IntRange(0), metavar="TOKENS", help="Of each request after the prefix."
 )

@@ -88,6 +88,7 @@ def parse_statement(text: str, unit: int) -> Step:
 
 
 _CALLED = {"r": "reservation", "p": "prefix"}
+_ALL_CALLED = {"r": "reservations", "p": "prefixes"}
 Member = TypeVar("Member")
 
 
@@ -138,7 +139,7 @@ class _Reader:
         try:
             return amount(word.text.removeprefix(f"{letter}="), 1)  # r=-1, r=none: none can be that
         except ValueError:
-            problem = f"{_CALLED[letter]}s are {letter}1, {letter}2 and so on"
+            problem = f"{_ALL_CALLED[letter]} are {letter}1, {letter}2 and so on"
             raise self.statement.error(word, problem) from None
 
     def group(self, each: Callable[[], Member]) -> tuple[Member, ...]:

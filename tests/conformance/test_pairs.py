@@ -51,7 +51,7 @@ def first_fault(seen: Seen) -> int:
     return next(n + 1 for n, call in enumerate(seen.calls) if isinstance(call.answer, Fault))
 
 
-@pytest.mark.parametrize("windows", [1, 2, 3])
+@pytest.mark.parametrize("windows", [1, 2, 3, 4])
 def test_every_pair_of_faults_shows_no_divergence(windows: int) -> None:
     pairs = 0
     for scene in scenes(windows):

@@ -10,16 +10,22 @@ from kvvmm_model.machine import Operation
 from kvvmm_model.vocabulary import Code, Ledger, Policy, Refusal, Standing, Step, refused
 
 from support.bench import (
+    GRANULE,
     WITH,
     WITHOUT,
     Bench,
     MakeBench,
+    attach,
     close,
     commit,
     fails,
+    fork,
+    publish,
     reclaim,
     release,
     reserve,
+    retire,
+    seal,
     set_limit,
     trim,
 )
@@ -30,6 +36,11 @@ EVERY_OPERATION: list[Operation] = [
     commit(1, 0, 1),
     release(1, 0, 1),
     close(1),
+    publish(1, 1),
+    seal(1),
+    attach((1, 1, 0)),
+    retire(1),
+    fork((1, GRANULE)),
     trim(1),
     reclaim(),
     reclaim(1),
@@ -76,8 +87,37 @@ def _doubtful(bench: Bench) -> None:
     _ = bench.failed(close(serial), fails(Step.FENCE))
 
 
+def _published(bench: Bench) -> None:
+    """Prefix 1 is windows 0 and 1 of reservation 1, unsealed; window 2 is its own."""
+    serial = bench.filled(8, 0, 1, 2)
+    assert bench.done(publish(serial, 2)) == 1
+
+
+def _sealed(bench: Bench) -> None:
+    """The same, sealed; reservation 2 is empty."""
+    _published(bench)
+    assert bench.done(seal(1)) == 2
+    _ = bench.reserved(8)
+
+
+def _shared(bench: Bench) -> None:
+    """Only reservation 2 has it, behind a window of its own, and before another."""
+    _sealed(bench)
+    _ = bench.done(attach((2, 1, 1)))
+    for operation in (commit(2, 0, 1), commit(2, 3, 1), close(1), retire(1), trim(8)):
+        _ = bench.done(operation)
+
+
+def _held(bench: Bench) -> None:
+    """Nobody has it but its prefix."""
+    _sealed(bench)
+    _ = bench.done(close(1))
+
+
 _UNDO = (fails(Step.SET_ACCESS),)
 _BAD_UNMAP = (fails(Step.UNMAP),)
+_FORK = fork((1, 2 * GRANULE + 1))
+_BAD_COPY = (fails(Step.COPY),)
 
 CASES = {
     "reserve-address_reserve": Case(_empty, reserve(4), (Step.ADDRESS_RESERVE, 1)),
@@ -102,6 +142,47 @@ CASES = {
     "close-query": Case(_in_use, close(1), (Step.QUERY, 1), _BAD_UNMAP),
     "close-release": Case(_in_use, close(1), (Step.RELEASE, 1)),
     "close-address_free": Case(_in_use, close(1), (Step.ADDRESS_FREE, 1)),
+    "release-published-fence": Case(_published, release(1, 0, 2), (Step.FENCE, 1)),
+    "release-published-clear": Case(_published, release(1, 0, 2), (Step.CLEAR, 1)),
+    "release-published-unmap": Case(_published, release(1, 0, 2), (Step.UNMAP, 1)),
+    "release-shared-unmap": Case(_shared, release(2, 0, 8), (Step.UNMAP, 1)),
+    "release-shared-query": Case(_shared, release(2, 0, 8), (Step.QUERY, 3), _BAD_UNMAP),
+    "release-shared-release": Case(_shared, release(2, 0, 8), (Step.RELEASE, 2)),
+    "close-published-fence": Case(_published, close(1), (Step.FENCE, 1)),
+    "close-published-unmap": Case(_published, close(1), (Step.UNMAP, 1)),
+    "close-shared-clear": Case(_shared, close(2), (Step.CLEAR, 1)),
+    "close-shared-second-clear": Case(_shared, close(2), (Step.CLEAR, 2)),
+    "close-shared-release": Case(_shared, close(2), (Step.RELEASE, 2)),
+    "close-owner-unmap": Case(_sealed, close(1), (Step.UNMAP, 1)),
+    "close-owner-address_free": Case(_sealed, close(1), (Step.ADDRESS_FREE, 1)),
+    "seal-fence": Case(_published, seal(1), (Step.FENCE, 1)),
+    "seal-set_access": Case(_published, seal(1), (Step.SET_ACCESS, 1)),
+    "seal-undo-set_access": Case(_published, seal(1), (Step.SET_ACCESS, 2), _UNDO),
+    "seal-undo-last-set_access": Case(_published, seal(1), (Step.SET_ACCESS, 3), _UNDO),
+    "attach-map": Case(_sealed, attach((2, 1, 0)), (Step.MAP, 1)),
+    "attach-second-map": Case(_sealed, attach((2, 1, 0)), (Step.MAP, 2)),
+    "attach-query": Case(_sealed, attach((2, 1, 0)), (Step.QUERY, 1), (fails(Step.MAP, 2),)),
+    "attach-set_access": Case(_sealed, attach((2, 1, 0), (2, 1, 4)), (Step.SET_ACCESS, 2)),
+    "attach-unmap": Case(_sealed, attach((2, 1, 0)), (Step.UNMAP, 2), _UNDO),
+    "attach-undo-query": Case(_sealed, attach((2, 1, 0)), (Step.QUERY, 1), (*_UNDO, *_BAD_UNMAP)),
+    "attach-held-map": Case(_held, attach((2, 1, 0)), (Step.MAP, 2)),
+    "retire-release": Case(_held, retire(1), (Step.RELEASE, 1)),
+    "retire-last-release": Case(_held, retire(1), (Step.RELEASE, 2)),
+    "fork-address_reserve": Case(_sealed, _FORK, (Step.ADDRESS_RESERVE, 1)),
+    "fork-fence": Case(_sealed, _FORK, (Step.FENCE, 1)),
+    "fork-map": Case(_sealed, _FORK, (Step.MAP, 2)),
+    "fork-query": Case(_sealed, _FORK, (Step.QUERY, 1), (fails(Step.MAP, 3),)),
+    "fork-set_access": Case(_sealed, _FORK, (Step.SET_ACCESS, 1)),
+    "fork-create": Case(_sealed, _FORK, (Step.CREATE, 1)),
+    "fork-private-map": Case(_sealed, _FORK, (Step.MAP, 3)),
+    "fork-private-set_access": Case(_sealed, _FORK, (Step.SET_ACCESS, 2)),
+    "fork-copy": Case(_sealed, _FORK, (Step.COPY, 1)),
+    "fork-last-fence": Case(_sealed, _FORK, (Step.FENCE, 2)),
+    "fork-undo-fence": Case(_sealed, _FORK, (Step.FENCE, 2), _BAD_COPY),
+    "fork-unmap": Case(_sealed, _FORK, (Step.UNMAP, 2), _BAD_COPY),
+    "fork-undo-query": Case(_sealed, _FORK, (Step.QUERY, 1), (*_BAD_COPY, *_BAD_UNMAP)),
+    "fork-release": Case(_sealed, _FORK, (Step.RELEASE, 1), _BAD_COPY),
+    "fork-address_free": Case(_sealed, _FORK, (Step.ADDRESS_FREE, 1), _BAD_COPY),
     "trim-release": Case(_pooled, trim(2), (Step.RELEASE, 1)),
     "reclaim-fence": Case(_doubtful, reclaim(), (Step.FENCE, 1)),
     "reclaim-query": Case(_doubtful, reclaim(), (Step.QUERY, 1)),
@@ -132,11 +213,12 @@ def test_any_operation_on_a_sticky_code_ends_without_another_call(
     observed = bench.observe()
     assert observed.lost
     assert observed.ledger.charged >= bench.physical
-    # A handle that nothing maps and nothing pools is quarantined, not forgotten.
+    # A handle that nothing maps, holds or pools is quarantined, not forgotten.
     mapped = {view.handle for view in observed.mappings.values()}
+    held = {handle for view in observed.prefixes.values() for handle in view.handles} - mapped
     for handle in observed.handles.values():
-        classes = (handle.handle in mapped, handle.handle in observed.pool, handle.quarantined)
-        assert sum(classes) == 1
+        kept = (mapped, held, observed.pool)
+        assert sum([handle.quarantined, *(handle.handle in place for place in kept)]) == 1
     for operation in EVERY_OPERATION:
         assert bench.refusal(operation) == refused(Refusal.DEVICE_LOST, code=STICKY)
 

@@ -34,6 +34,10 @@ def finding(text: str) -> str | None:
 
 FILLED = "world policy=run retention=4; reserve 5; commit 0..4; commit 4..5; "
 BROKEN = "reserve 2; fault map 2 OUT_OF_MEMORY; fault unmap; fault release; commit 0..2; "
+SHARED = (
+    "reserve 4; commit 0..3; publish 2; seal; reserve 4; attach r2 p1 0; fork r2 3MiB; close r1; "
+)
+UNCERTAIN = "reserve 2; commit 0..2; publish 1; fault set_access lasting; seal; "
 LOST = "reserve 1; fault map ILLEGAL_ADDRESS; commit 0..1; "
 
 
@@ -96,6 +100,26 @@ LOST = "reserve 1; fault map ILLEGAL_ADDRESS; commit 0..1; "
             "unattributed 0",
             "unattributed is 1",
         ),
+        (SHARED, "shared 3", "shared 2", "3 windows are shared"),
+        (SHARED, "committed 4", "committed 3", "4 windows are committed"),
+        (SHARED, "mapped 4", "mapped 2", "mapped is 4"),
+        (SHARED, "charged 3", "charged 4", "charged is 3"),
+        (SHARED, "prefixes 1", "prefixes 0", "1 prefixes live"),
+        (f"{SHARED}close r3; ", "held 0", "held 1", "held is 0"),
+        (f"{SHARED}close r3; release r2 1..2; ", "held 1", "held 0", "held is 1"),
+        (f"{SHARED}close r2; close r3; ", "held 2", "held 3", "held is 2"),
+        (f"{SHARED}close r2; close r3; ", "shared 0", "shared 2", "0 windows are shared"),
+        (f"{SHARED}retire; ", "prefixes 0", "prefixes 1", "0 prefixes live"),
+        (f"{SHARED}retire; ", "done 0", "done 2", "the outcome is Done(value=0)"),
+        (f"{SHARED}attach r2 p1 2; ", "done 2", "done 1", "the outcome is Done(value=2)"),
+        (f"{SHARED}attach r2 p1 1; ", "refused OCCUPIED", "done", "the outcome is OCCUPIED"),
+        (f"{SHARED}fork r2 1 and r2 2; ", "done 2", "done 1", "the outcome is Done(value=(4, 5))"),
+        (f"{SHARED}publish r3 1; ", "done 2", "done 1", "the outcome is Done(value=2)"),
+        (f"{SHARED}publish r3 1; ", "prefixes 2", "unchanged", "the state changed"),
+        (f"{SHARED}seal; ", "unchanged", "calls fence", "the calls are none"),
+        (UNCERTAIN, "uncertain 1", "uncertain 0", "1 windows are uncertain"),
+        (UNCERTAIN, "committed 2", "doubtful 1", "0 windows are doubtful"),
+        (f"{UNCERTAIN}seal; ", "uncertain 0", "shared 0", "1 windows are shared"),
         (LOST, "lost", "done", "the outcome is Failed("),
         ("reserve 1; ", "ranges 1", "ranges -1", "1 ranges are held"),
     ],
@@ -153,6 +177,15 @@ REFUSALS = (
         ("expect free 1 <2>", "nothing more can stand here"),
         ("expect doubtful<>", "a number is missing"),
         ("expect ranges 1 <2>", "nothing more can stand here"),
+        ("expect held<>", "a number is missing"),
+        ("expect held <much>", "this is no whole number"),
+        ("expect shared<>", "a number is missing"),
+        ("expect shared 1 <2>", "nothing more can stand here"),
+        ("expect uncertain <x>", "this is no whole number"),
+        ("expect prefixes<>", "a number is missing"),
+        ("expect prefixes <p1>", "this is no whole number"),
+        ("expect prefixes 1 <2>", "nothing more can stand here"),
+        ("expect failed <sealed>", f"there is no such call; {CALLS}"),
     ],
 )
 def test_mistake_is_pointed_at(marked: str, problem: str) -> None:

@@ -7,7 +7,21 @@ from hypothesis import strategies as st
 from kvvmm_model.codes import Step as Kind
 from kvvmm_model.faulting import FaultSpec, Manner
 from kvvmm_model.language import LanguageError, Script, parse, parse_statement
-from kvvmm_model.machine import Close, Commit, Operation, Reclaim, Release, Reserve, SetLimit, Trim
+from kvvmm_model.machine import (
+    Attach,
+    Close,
+    Commit,
+    Fork,
+    Operation,
+    Publish,
+    Reclaim,
+    Release,
+    Reserve,
+    Retire,
+    Seal,
+    SetLimit,
+    Trim,
+)
 from kvvmm_model.sequence import NAN, NO_FAULTS, Step, World
 from kvvmm_model.vocabulary import Code, Policy, Settings
 
@@ -83,6 +97,26 @@ def test_there_is_one_nan(text: str) -> None:
         ("reclaim", Reclaim(None)),
         ("reclaim r1", Reclaim(1)),
         ("set_limit 3", SetLimit(3 * G)),
+        ("publish 4", Publish(1, 4 * G)),
+        ("publish r2 5MiB", Publish(2, 5 << 20)),
+        ("publish r=none true", Publish(None, True)),
+        ("seal", Seal(1)),
+        ("seal p2", Seal(2)),
+        ("seal p=-1", Seal(-1)),
+        ("retire", Retire(1)),
+        ("retire p0", Retire(0)),
+        ('retire p="p1"', Retire("p1")),
+        ("attach 0", Attach(((1, 1, 0),))),
+        ("attach r2 0", Attach(((2, 1, 0),))),
+        ("attach p2 1", Attach(((1, 2, G),))),
+        ("attach r2 p1 3", Attach(((2, 1, 3 * G),))),
+        ("attach r2 p1 4KiB and r3 p2 -1B", Attach(((2, 1, 4096), (3, 2, -1)))),
+        ("attach r=none p=1.5 none", Attach(((None, 1.5, None),))),
+        ("attach nothing", Attach(())),
+        ("fork 6", Fork(((1, 6 * G),))),
+        ("fork r2 5MiB", Fork(((2, 5 << 20),))),
+        ("fork r1 3 and r2 3 and 1B", Fork(((1, 3 * G), (2, 3 * G), (1, 1)))),
+        ("fork nothing", Fork(())),
     ],
 )
 def test_operations(text: str, operation: Operation) -> None:
@@ -181,6 +215,7 @@ STATEMENTS = (
     "one of world, fault, expect, reserve, commit, release, close,"
     " publish, seal, attach, retire, fork, trim, reclaim, set_limit"
 )
+NO_PREFIX = "prefixes are p1, p2 and so on"
 NO_CODE = "this is no code, and none of a number, effect, lasting, part=K, code=N"
 QUERY, CREATE, MAP = (f"{name} that answers" for name in ("query", "create", "map"))
 IN_PART = "IN_PART is for set_access, clear, copy and unmap"
@@ -223,6 +258,37 @@ MISTAKES = [
     ("close <r²>", "reservations are r1, r2 and so on"),
     ('close <r"1">', "reservations are r1, r2 and so on"),
     ("close <1>", "nothing more can stand here"),
+    ("publish<>", "size is missing"),
+    ("publish r1<>; close", "size is missing"),
+    ("publish r1 <0..4>", NO_SIZE),
+    ("publish <p1> 4", NO_SIZE),
+    ("publish r1 4 <5>", "nothing more can stand here"),
+    ("publish <rx> 4", "reservations are r1, r2 and so on"),
+    ("seal <r1>", "nothing more can stand here"),
+    ("seal <1>", "nothing more can stand here"),
+    ("seal <p>", NO_PREFIX),
+    ("seal <p-1>", NO_PREFIX),
+    ("seal p1 <p2>", "nothing more can stand here"),
+    ("retire <px>", NO_PREFIX),
+    ("retire p1 <and> p2", "nothing more can stand here"),
+    ("attach<>", "offset is missing"),
+    ("attach r2 p1<>; close", "offset is missing"),
+    ("attach p1 <r2> 0", NO_SIZE.replace("size", "offset")),
+    ("attach r2 <r3> 0", NO_SIZE.replace("size", "offset")),
+    ("attach r2 p1 <0..2>", NO_SIZE.replace("size", "offset")),
+    ("attach r2 <p²> 0", NO_PREFIX),
+    ("attach r2 p1 0 and<>", "offset is missing"),
+    ("attach r2 p1 0 and r3 <px> 0", NO_PREFIX),
+    ("attach r2 p1 0 <r3> p1 0", "nothing more can stand here"),
+    ("attach nothing <and> r2 p1 0", "nothing more can stand here"),
+    ("attach r2 p1 0 and <nothing>", NO_SIZE.replace("size", "offset")),
+    ("fork<>", "length is missing"),
+    ("fork r1<>\n", "length is missing"),
+    ("fork r1 <p1>", NO_SIZE.replace("size", "length")),
+    ("fork <rx> 4", "reservations are r1, r2 and so on"),
+    ("fork r1 4 and<>", "length is missing"),
+    ("fork r1 4 and r2 <0..1>", NO_SIZE.replace("size", "length")),
+    ("fork r1 4 <5>", "nothing more can stand here"),
     ("trim<>", "size is missing"),
     ("trim 4 <4>", "nothing more can stand here"),
     ("reclaim r1 <r2>", "nothing more can stand here"),
@@ -327,7 +393,8 @@ def test_any_text_is_read_or_pointed_at(text: str) -> None:
 
 ANY_WORDS = [
     *{word for text, _ in MISTAKES for word in text.replace("<", "").replace(">", "").split()},
-    *("r1", "calls", "none", "kept", "done", "refused", "free", "STALE", ";"),
+    *("r1", "p1", "calls", "none", "kept", "done", "refused", "free", "STALE", ";"),
+    *("and", "nothing", "held", "shared", "uncertain", "prefixes"),
 ]
 
 

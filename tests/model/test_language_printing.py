@@ -122,8 +122,12 @@ def test_any_step_is_read_again_alone(step: Step, unit: int) -> None:
 
 @pytest.mark.parametrize("unit", [4096, UNIT])
 def test_random_sequences_are_read_again(unit: int) -> None:
+    seen: set[type[Operation]] = set()
     for seed in range(200):
-        assert_read_again(Swarm(seed, granularity_bytes=unit).sequence())
+        sequence = Swarm(seed, granularity_bytes=unit).sequence()
+        assert_read_again(sequence)
+        seen.update(type(step.operation) for step in sequence.steps)
+    assert seen == set(OPERATIONS.values())
 
 
 @pytest.mark.parametrize("bad", BAD, ids=repr)
@@ -180,6 +184,20 @@ def test_every_fault_is_read_again(kind: Kind) -> None:
         (Trim(float("inf")), "trim inf"),
         (SetLimit(3 << 40), "set_limit 1572864"),
         (SetLimit(-1024), "set_limit -1KiB"),
+        (Publish(1, 4 * UNIT), "publish r1 4"),
+        (Publish(None, UNIT + 1), "publish r=none 2097153B"),
+        (Seal(1), "seal p1"),
+        (Seal(None), "seal p=none"),
+        (Retire(0), "retire p0"),
+        (Retire("1"), 'retire p="1"'),
+        (Attach(((2, 1, 0),)), "attach r2 p1 0"),
+        (Attach(((2, 1, 3 * UNIT), (3, 2, 4096))), "attach r2 p1 3 and r3 p2 4KiB"),
+        (Attach(((-1, True, NAN),)), "attach r=-1 p=true nan"),
+        (Attach(()), "attach nothing"),
+        (Fork(((1, 5 << 20),)), "fork r1 5MiB"),
+        (Fork(((1, 3 * UNIT), (2, 3 * UNIT))), "fork r1 3 and r2 3"),
+        (Fork(((None, None),)), "fork r=none none"),
+        (Fork(()), "fork nothing"),
     ],
 )
 def test_operation_is_printed_as_a_person_would_write_it(operation: Operation, text: str) -> None:

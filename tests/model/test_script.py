@@ -6,7 +6,21 @@ from typing import NamedTuple
 import pytest
 
 from kvvmm_model.invariants import broken
-from kvvmm_model.machine import Close, Commit, Operation, Reclaim, Release, Reserve, Trim, apply
+from kvvmm_model.machine import (
+    Attach,
+    Close,
+    Commit,
+    Fork,
+    Operation,
+    Publish,
+    Reclaim,
+    Release,
+    Reserve,
+    Retire,
+    Seal,
+    Trim,
+    apply,
+)
 from kvvmm_model.script import Answer, Script, ScriptEnded
 from kvvmm_model.state import State, Transition, initial
 from kvvmm_model.vocabulary import Code, Done, Failed, Fault, Policy, Rights, Settings, Step
@@ -19,7 +33,7 @@ def answers(step: Step, number: int) -> Iterator[Answer]:
     if step is Step.QUERY:
         yield Rights.RW
     if step is Step.ADDRESS_RESERVE:
-        yield ADDRESS + 100
+        yield ADDRESS + 100 * (number + 1)  # no two ranges overlap
     elif step is Step.CREATE:
         yield VALUE + number  # no two live handles have one value
     else:
@@ -61,6 +75,31 @@ def state_with(windows: int, retention: int = 0) -> State:
     return state
 
 
+def sharing(windows: int, *operations: Operation) -> State:
+    """Windows 0 to 2 of reservation 1 backed, so many of them sealed; reservation 2 is empty."""
+    state = state_with(3).reserved(ADDRESS + 50, 4)
+    for operation in (Publish(1, windows), Seal(1), *operations):
+        transition = apply(state, operation, Script([None] * 20))
+        assert isinstance(transition.outcome, Done)
+        state = transition.state
+    return state
+
+
+def cut() -> State:
+    """Window 0 of reservation 1 is sealed, and one handle fills the two behind it."""
+    state = initial(Settings(1, Policy.RUN), limit=8).reserved(ADDRESS, 4)
+    for operation in (Commit(1, 0, 1), Publish(1, 1), Seal(1), Commit(1, 1, 2)):
+        script = [state.next_handle, None, None] if isinstance(operation, Commit) else [None] * 2
+        transition = apply(state, operation, Script(script))
+        assert isinstance(transition.outcome, Done)
+        state = transition.state
+    return state
+
+
+ATTACHED = Attach(((2, 1, 0),))
+SPLIT = Fork(((1, 2),))
+
+
 def test_commit_of_one_window_on_every_script_has_22_outcomes() -> None:
     leaves = list(every_transition(state_with(0), Commit(1, 0, 1)))
     # create fails: 1.  All succeed: 1.  set_access fails: the unmap works and the release does or
@@ -80,9 +119,73 @@ def test_commit_of_one_window_on_every_script_is_charged_for_what_may_exist() ->
             assert ledger.unattributed == 1
 
 
+def test_seal_of_two_windows_on_every_script_has_6_outcomes() -> None:
+    leaves = list(every_transition(state_with(2).published(1, (1, 2)), Seal(1)))
+    # fence fails: 1.  All succeed: 1.  set_access fails: each of two is given back or is not.
+    assert len(leaves) == 1 + 1 + 2 * 2
+    sealed = [transition.state.prefixes[1].sealed for _, transition in leaves]
+    assert sealed.count(True) == 1
+
+
+def test_attach_of_one_window_on_every_script_has_14_outcomes() -> None:
+    leaves = list(every_transition(sharing(1), ATTACHED))
+    # All succeed: 1.  set_access fails: the unmap works, or fails and has three answers to the
+    # question after it (1 + 3).  map fails: not mapped (1); mapped or open go on so (4 + 4).
+    assert len(leaves) == 1 + 4 + 1 + 4 + 4
+    for _, transition in leaves:
+        mapped = len(transition.state.reservations[2].mappings)
+        assert transition.state.handles[1].mappings == 1 + mapped
+        assert transition.state.ledger.charged == 3
+
+
+def test_fork_on_every_script_has_204_outcomes_and_leaves_the_parent_as_it_was() -> None:
+    """Whatever is answered to every call of it, undoing and questions included."""
+    state = cut()
+    leaves = list(every_transition(state, SPLIT))
+    # Undoing the range: 2.  The shared mapping too: gone in 2 ways, then the range, or it stays in
+    # 2 ways.  A private handle that is not mapped: released or not.  One that is: gone in 2 ways,
+    # and released or not, or it stays in 2 ways, and then the range does so as well.
+    free = 2
+    shared = 2 * free + 2
+    handle = 2 * shared
+    private = 2 * 2 * shared + 2 * 4
+    # In the order of the calls: a map that fails is not mapped, or mapped, or open.
+    begun = 1 + free + (free + 2 * shared) + shared
+    backed = shared + (handle + 2 * private) + private
+    copied = 2 * (private + 1)  # the copy or its fence fails; then the fence of the undoing
+    assert len(leaves) == begun + backed + copied + 1 == 204
+    for told, transition in leaves:
+        assert transition.state.reservations[1] == state.reservations[1]
+        assert transition.state.prefixes == state.prefixes
+        steps = [step for step, _ in told.calls]
+        if Step.UNMAP in steps and Step.COPY in steps:  # never under a copy that may still land
+            assert Step.FENCE in steps[steps.index(Step.COPY) : steps.index(Step.UNMAP)]
+
+
 @pytest.mark.parametrize(
     ("state", "operation"),
     [
+        (state_with(2).published(1, (1, 2)), Publish(1, 2)),
+        (state_with(2).published(1, (1, 2)), Seal(1)),
+        (
+            state_with(3)
+            .published(1, (1, 2, 3))
+            .rights(state_with(3).reservations[1].mappings[:1], Rights.READ),
+            Seal(1),
+        ),
+        (state_with(2, retention=1).published(1, (1,)), Release(1, 0, 2)),
+        (state_with(2, retention=1).published(1, (1, 2)), Close(1)),
+        (sharing(1), ATTACHED),
+        (sharing(2), ATTACHED),
+        (sharing(1), Attach(((2, 1, 0), (2, 1, 2)))),
+        (sharing(1), Retire(1)),
+        (sharing(2, Close(1)), Retire(1)),
+        (sharing(2, ATTACHED), Close(1)),
+        (sharing(2, ATTACHED, Close(1), Retire(1)), Close(2)),
+        (sharing(2, ATTACHED, Close(1), Retire(1)), Release(2, 0, 2)),
+        (sharing(2), SPLIT),
+        (sharing(1), Fork(((1, 1), (1, 1)))),
+        (cut(), SPLIT),
         (state_with(0), Reserve(1)),
         (state_with(0), Commit(1, 0, 1)),
         (state_with(0), Commit(1, 1, 2)),

@@ -8,7 +8,21 @@ import pytest
 from kvvmm_model.codes import Step as Kind
 from kvvmm_model.faulting import FaultPlan, FaultSpec, Manner
 from kvvmm_model.language import parse
-from kvvmm_model.machine import Close, Commit, Operation, Reclaim, Release, Reserve, SetLimit, Trim
+from kvvmm_model.machine import (
+    Attach,
+    Close,
+    Commit,
+    Fork,
+    Operation,
+    Publish,
+    Reclaim,
+    Release,
+    Reserve,
+    Retire,
+    Seal,
+    SetLimit,
+    Trim,
+)
 from kvvmm_model.sequence import NAN, NO_FAULTS, Sequence, Step, World
 from kvvmm_model.trace import BadTrace, dump, in_words, load, read
 from kvvmm_model.vocabulary import Policy, Settings
@@ -30,6 +44,21 @@ reclaim r1
 trim true
 set_limit "two"
 close r=none
+"""
+SHARING = """
+reserve 8
+commit 0..4
+publish r1 3
+fault fence; fault set_access part=1 UNKNOWN
+seal p1
+reserve 8; reserve 8
+attach r2 p1 0 and r3 p1 1
+attach r2 p=none 4096B
+attach nothing
+fork r1 5MiB and r2 3
+fault copy part=1; fault fence 2 effect
+fork r3 none
+retire p1
 """
 
 
@@ -56,8 +85,9 @@ def test_trace_is_the_language_in_json() -> None:
     }
 
 
-def test_what_is_written_is_read_again() -> None:
-    sequence = parse(SCRIPT).sequence
+@pytest.mark.parametrize("script", [SCRIPT, SHARING], ids=["private", "sharing"])
+def test_what_is_written_is_read_again(script: str) -> None:
+    sequence = parse(script).sequence
     assert repr(load(dump(sequence))) == repr(sequence)  # NaN equals nothing
 
 
@@ -77,13 +107,20 @@ def test_every_argument_is_written_and_read(value: object) -> None:
         Release(1, value, value),
         Trim(value),
         SetLimit(value),
+        Publish(1, value),
+        Attach(((1, 1, value),)),
+        Fork(((1, value), (1, UNIT))),
     )
     assert repr(load(dump(sequence))) == repr(sequence)
 
 
 @pytest.mark.parametrize("serial", [0, 1, 99, None, True, 1.5, NAN])
 def test_every_serial_is_written_and_read(serial: object) -> None:
-    sequence = small(Commit(serial, 0, UNIT), Release(serial, 0, UNIT), Close(serial))
+    sequence = small(
+        *(Commit(serial, 0, UNIT), Release(serial, 0, UNIT), Close(serial)),
+        *(Publish(serial, UNIT), Seal(serial), Retire(serial), Fork(((serial, UNIT),))),
+        *(Attach(((serial, 1, 0), (1, serial, UNIT))), Attach(()), Fork(())),
+    )
     sequence = Sequence(sequence.world, (*sequence.steps, Step(Reclaim(serial))))
     assert repr(load(dump(sequence))) == repr(sequence)
 
@@ -160,3 +197,8 @@ def test_bad_word_in_a_script_is_pointed_at() -> None:
 def test_in_words_is_a_numbered_line_a_step() -> None:
     sequence = parse("reserve 4; fault unmap; commit 0..4").sequence
     assert in_words(sequence) == ["0. reserve 4", "1. fault unmap UNKNOWN; commit r1 0..4"]
+    sequence = parse("attach r2 p1 0 and r3 p1 1B; fault copy part=1; fork 5MiB").sequence
+    assert in_words(sequence) == [
+        "0. attach r2 p1 0 and r3 p1 1B",
+        "1. fault copy UNKNOWN part=1; fork r1 5MiB",
+    ]

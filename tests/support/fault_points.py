@@ -5,7 +5,7 @@ operation; failing each of them in every manner shows the calls of its unwinding
 ends the search.  The same search on the model and on the backend gives two lists to compare.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kvvmm_model.conformance.ingredients import INJECTABLE
@@ -43,6 +43,10 @@ class Point(NamedTuple):
     after: tuple[Step, Manner] | None
 
 
+Before = tuple[tuple[Operation, tuple[FaultSpec, ...]], ...]
+"""Operations, each with the faults that it meets."""
+
+
 class Scene(NamedTuple):
     """Settings, what comes before, and the operation that is looked at."""
 
@@ -51,7 +55,7 @@ class Scene(NamedTuple):
     limit: int
     capacity: int
     policy: Policy
-    before: tuple[tuple[Operation, tuple[FaultSpec, ...]], ...]
+    before: Before
     operation: Operation
 
 
@@ -65,7 +69,7 @@ def scenes(windows: int) -> Iterator[Scene]:
     broken = (*ranges, (commit(1, 0, n), _undo_fails()))
 
     def scene(
-        before: Iterable[tuple[Operation, tuple[FaultSpec, ...]]],
+        before: Before,
         operation: Operation,
         *,
         retention: int = 8,
@@ -73,7 +77,7 @@ def scenes(windows: int) -> Iterator[Scene]:
         capacity: int = 64,
         policy: Policy = Policy.GRANULE,
     ) -> Scene:
-        return Scene(n, retention, limit, capacity, policy, tuple(before), operation)
+        return Scene(n, retention, limit, capacity, policy, before, operation)
 
     yield scene((), reserve(n))
     for policy in Policy:
@@ -96,27 +100,62 @@ def scenes(windows: int) -> Iterator[Scene]:
 
 def _sharing(n: int, scene: Callable[..., Scene]) -> Iterator[Scene]:
     """What begins with that many windows published or sealed."""
-    begun = (reserve(8), reserve(8), *(commit(1, window, 1) for window in range(n)), publish(1, n))
-    published = tuple((operation, ()) for operation in begun)
+    published = _faultless(
+        *(reserve(8), reserve(8), *(commit(1, window, 1) for window in range(n)), publish(1, n))
+    )
     sealed = (*published, (seal(1), ()))
-    shared = (*sealed, (attach((2, 1, 0)), ()), (retire(1), ()))
-    longer = (*sealed, (commit(1, n, 1), ()))
-    cut = n * GRANULE + 5
+    attached = (*sealed, (attach((2, 1, 0)), ()))
+    shared = (*attached, (retire(1), ()))
     yield scene(published, seal(1))
     yield scene(published, release(1, 0, n))
+    yield scene(published, close(1))
     yield scene(sealed, attach((2, 1, 0)))
     yield scene(sealed, attach((2, 1, 0), (2, 1, 4)))
+    yield scene(sealed, close(1))
     yield scene(shared, release(2, 0, n))
     yield scene((*shared, (close(1), ())), close(2))
     yield scene((*sealed, (close(1), ())), retire(1))
+    left = _faultless(close(1), release(2, 0, 1))
+    yield scene((*attached, *left), retire(1))
+    yield from _around(n, scene, sealed)
+    yield from _forks(n, scene, sealed)
+
+
+def _around(n: int, scene: Callable[..., Scene], sealed: Before) -> Iterator[Scene]:
+    """A sharer with windows of its own on both sides, and one that has all of it twice."""
+    own = (commit(2, 0, 1), attach((2, 1, 1)), commit(2, n + 1, 1))
+    middle = (*sealed, *_faultless(*own))
+    yield scene((*middle, *_faultless(publish(2, n + 2))), seal(2))
+    last = (*middle, *_faultless(close(1), retire(1)))
+    yield scene(last, release(2, 0, 8))
+    yield scene(last, close(2), retention=1)
+    twice = _faultless(attach((2, 1, 0), (2, 1, 4)), close(1), retire(1))
+    yield scene((*sealed, *twice), release(2, 0, 8))
+    yield scene((*sealed, *twice), close(2))
+    doubtful = (*last, (close(2), (fails(Step.FENCE),)))
+    yield scene(doubtful, reclaim())
+
+
+def _forks(n: int, scene: Callable[..., Scene], sealed: Before) -> Iterator[Scene]:
+    """Children that share, that copy, that do both; with memory from the pool, or given up."""
+    cut = n * GRANULE + 5
+    longer = (*sealed, (commit(1, n, 1), ()))
     yield scene(longer, fork((1, cut)))
     yield scene(longer, fork((1, n * GRANULE)))
     yield scene(longer, fork((1, cut), (1, cut)), retention=0)
-    begun = (reserve(8), commit(1, 0, 1), publish(1, 1), seal(1), commit(1, 1, 1))
-    pooled = (*begun, commit(1, 4, 2), release(1, 4, 2))
-    short = tuple((operation, ()) for operation in pooled)
-    yield scene(short, fork((1, GRANULE + 5)), limit=4, policy=Policy.RUN)
-    yield scene(short, fork((1, GRANULE + 5)), capacity=4, policy=Policy.RUN)
+    yield scene((*longer, *_faultless(commit(2, 7, 1), release(2, 7, 1))), fork((1, cut)))
+    large = _faultless(reserve(8), commit(1, 0, 8))
+    yield scene(large, fork((1, n * GRANULE)), policy=Policy.RUN)
+    pooled = _faultless(
+        *(reserve(8), commit(1, 0, 1), publish(1, 1), seal(1), commit(1, 1, 1)),
+        *(commit(1, 4, 2), release(1, 4, 2)),
+    )
+    yield scene(pooled, fork((1, GRANULE + 5)), limit=4, policy=Policy.RUN)
+    yield scene(pooled, fork((1, GRANULE + 5)), capacity=4, policy=Policy.RUN)
+
+
+def _faultless(*operations: Operation) -> Before:
+    return tuple((operation, ()) for operation in operations)
 
 
 def _undo_fails() -> tuple[FaultSpec, ...]:
